@@ -14,8 +14,8 @@ import pytest
 from berth import Berth
 from longrun import result_of
 
-COUNT, REPLACED = map(int, os.environ.get("BERTH_CROWD", "500 20").split())
-TICKS = 20
+COUNT, REPLACED = map(int, os.environ.get("BERTH_CROWD", "300 20").split())
+TICKS = 12
 SERVICE = "berth-test-ls-web.service"
 RULES = """
 [[workload]]
@@ -34,7 +34,7 @@ def test_churning_cgroups_of_one_user_stretch_no_tick_to_twice_the_interval(bert
     berth.start_units({SERVICE: "sleep infinity"})
     # An emulated processor is slow; so the budget is what a reading without the crowd leaves unused.
     berth.start("observe", f'[sampling]\ninterval = "1s"\nmax_cpu = 0.05\nebpf = {ebpf}', RULES)
-    berth.wait_ticks(10)
+    berth.wait_ticks(5)
     configured = berth.json("status")["tick"]["interval_s"]
     try:
         options = f"--count {COUNT} --replaced {REPLACED} --ticks {TICKS}"
