@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from berth import EAR, LIGHT, MIB, OFTEN, WAIT_FOR_BUS, Berth, cpus_of
+from berth import LIGHT, MIB, WAIT_FOR_BUS, Berth, cpus_of
 from guestlib import Guest
 
 STATE = "/run/berth/state.json"
-SQUEEZE = "/dev/shm/berth-squeeze"
 BE = "berth-test-be-load.service"
 LS = "berth-test-ls-wide.service"
 WIDE = f"""
@@ -59,41 +58,20 @@ def nobody_waited_for(berth: Berth, guest: Guest) -> None:
 @pytest.fixture
 def load(berth: Berth, guest: Guest) -> Any:
     yield
-    guest.run(f"rm -f {SQUEEZE}; systemctl stop {EAR} {BE} {LS}; true", check=False)
+    guest.run(f"systemctl stop {BE} {LS}; true", check=False)
 
 
 def state(guest: Guest) -> dict[str, Any]:
     return json.loads(guest.run(f"cat {STATE}").stdout)
 
 
-def wait_state(guest: Guest, resource: str, wanted: str) -> dict[str, Any]:
-    guest.poll(lambda: state(guest)[resource]["state"] == wanted, 60, what=f"{resource} to be in state {wanted}")
-    return state(guest)
-
-
 def bus_property(guest: Guest, name: str) -> str:
     return guest.run(f"busctl get-property {NODE} {name}").stdout.split(maxsplit=1)[1].strip().strip('"')
 
 
-def squeeze(berth: Berth, target: float, near: float) -> None:
-    """Fills memory until so many bytes are in use, give or take `near`. What else the guest uses may change meanwhile."""
-    held = 0
-
-    def full() -> bool:
-        nonlocal held
-        missing = round(target) - berth.memory_in_use()
-        if abs(missing) <= near:
-            return True
-        held = max(4096, held + missing)
-        berth.guest.run(f"touch {SQUEEZE}; truncate -s {held} {SQUEEZE}; fallocate -l {held} {SQUEEZE}")
-        return False
-
-    berth.guest.poll(full, 60, what=f"{target:.0f} bytes to be in use")
-
-
 def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest) -> None:
     berth.start()
-    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    guest.poll(f"test -e {STATE}", 60, what=STATE)
     said = state(guest)
     assert said["schema"] == "berth.state/1"
     for resource, name in (("cpu", "CPU"), ("memory", "Memory")):
@@ -106,39 +84,6 @@ def test_state_is_there_for_everybody_and_never_half(berth: Berth, guest: Guest)
     assert seen == "whole\n", seen
     berth.stop()
     assert guest.run(f"test -e {STATE}", check=False).returncode != 0
-
-
-def test_a_memory_squeeze_closes_the_node_and_opens_it_again(berth: Berth, guest: Guest, load: None) -> None:
-    berth.start()
-    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
-    used = berth.settled_memory_in_use()
-    # So that what the guest uses anyway is 70 % of what may be used, and little has to be filled.
-    cap = used / 0.7
-    berth.start(extra=f"oversell.memory_cap = {round(cap)}")
-    wait_state(guest, "memory", "schedule")
-    berth.listen()
-    request = '{"schema": "berth.request/1", "id": "berth-test-be-new.service", "class": "best-effort", "vcpus": 1}'
-    squeeze(berth, 0.89 * cap, near=0.02 * cap)
-    closed = wait_state(guest, "memory", "no-schedule")["memory"]
-    assert 0.85 <= closed["utilisation"] < 0.95
-    assert bus_property(guest, "MemoryState") == "no-schedule"
-    refused = guest.run(f"echo '{request}' | berthctl admit --request -", check=False)
-    assert refused.returncode == 3, refused
-    assert "memory is in state no-schedule" in refused.stderr
-    assert "has to fall below 80 %" in refused.stdout
-    assert "berth_takes_work{resource=\"memory\"} 0" in guest.run("berthctl metrics").stdout
-    guest.run(f"rm {SQUEEZE}")
-    wait_state(guest, "memory", "schedule")
-    assert guest.run(f"echo '{request}' | berthctl admit --request - --hold 1s").returncode == 0
-    changes = [entry for entry in berth.json("log", "-n", "50")["entries"] if entry["kind"] == "advertise"]
-    assert [(c["old"], c["new"]) for c in reversed(changes) if c["attribute"] == "memory"][-2:] == [
-        ("schedule", "no-schedule"),
-        ("no-schedule", "schedule"),
-    ]
-    told = berth.wait_heard("SchedulingStateChanged", 2, lambda change: change[0] == "memory")
-    assert [(signal[1], signal[2]) for signal in told] == [("schedule", "no-schedule"), ("no-schedule", "schedule")]
-    assert all(signal[4].startswith("d-") for signal in told)
-    assert "memory is in state no-schedule" in berth.journal("is in state")
 
 
 def test_the_factor_falls_at_once_and_climbs_slowly(berth: Berth, guest: Guest, load: None) -> None:
@@ -200,9 +145,9 @@ def test_best_effort_work_is_offered_what_its_own_vcpus_hold(berth: Berth, guest
     assert "cores for best-effort work" in guest.run("berthctl status").stdout
 
 
-def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Berth, guest: Guest) -> None:
+def test_thirty_callers_get_what_there_is_until_their_time_is_over(berth: Berth, guest: Guest) -> None:
     berth.start()
-    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    guest.poll(f"test -e {STATE}", 60, what=STATE)
     guest.write_file(
         "/root/berth-test-ask",
         '#!/bin/sh\necho "{\\"schema\\": \\"berth.request/1\\", \\"id\\": \\"job-$1\\", \\"vcpus\\": 1}" |\n'
@@ -211,12 +156,12 @@ def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Ber
         # who asks, which it refuses without an answer: then it asks again.
         'status=$?; [ $status != 4 ] && [ -s /run/berth-test-answer.$1 ] || exec sh "$0" "$1"; echo $status\n',
     )
-    statuses = guest.run("seq 100 | xargs -P 25 -n 1 sh /root/berth-test-ask", timeout=1200).stdout.split()
+    statuses = guest.run("seq 30 | xargs -P 15 -n 1 sh /root/berth-test-ask", timeout=1200).stdout.split()
     assert sorted(set(statuses)) == ["0", "3"], statuses
     # Of eight vCPUs one stays with best-effort work.
     assert statuses.count("0") == 7
     answers = [json.loads(line) for line in guest.run("cat /run/berth-test-answer.*").stdout.splitlines()]
-    assert len(answers) == 100
+    assert len(answers) == 30
     let_in = [a for a in answers if a["admitted"]]
     assert len({a["fitting"][0]["cpus"] for a in let_in}) == 7
     assert all(a["reason"] and a["change"] for a in answers if not a["admitted"])
@@ -238,7 +183,7 @@ def test_a_hundred_callers_get_what_there_is_until_their_time_is_over(berth: Ber
 def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, guest: Guest) -> None:
     """Memory, in several sizes; straight over the bus, and some give their place up again meanwhile."""
     berth.start()
-    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    guest.poll(f"test -e {STATE}", 60, what=STATE)
     whole = {"schema": "berth.request/1", "id": "all", "class": "best-effort", "vcpus": 1, "memory_request_bytes": 1 << 50}
     refused = guest.run(f"echo '{json.dumps(whole)}' | berthctl admit --request - --json", check=False)
     assert refused.returncode == 3
@@ -286,7 +231,7 @@ def test_promises_to_a_hundred_callers_add_up_to_what_there_is(berth: Berth, gue
 
 def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> None:
     berth.start()
-    guest.poll(lambda: guest.run(f"test -e {STATE}", check=False).returncode == 0, 60, what=STATE)
+    guest.poll(f"test -e {STATE}", 60, what=STATE)
     request = f'{{"schema": "berth.request/1", "id": "{BE}", "class": "best-effort", "vcpus": 1}}'
     guest.run(f"echo '{request}' | berthctl admit --request - --hold {LONG}s")
     assert berth.json("status")["reservations"] == 1
@@ -299,7 +244,7 @@ def test_what_comes_takes_its_place(berth: Berth, guest: Guest, load: None) -> N
 
 
 def test_samples_outlive_a_restart(berth: Berth, guest: Guest, load: None) -> None:
-    berth.start(extra=OFTEN)
+    berth.start()
     berth.start_unit(BE)
     berth.wait_for(BE)
 

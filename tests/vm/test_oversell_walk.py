@@ -144,6 +144,7 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     assert 0.85 <= closed["utilisation"] < 0.95
     refused = guest.run(f"echo '{promised.replace('later', 'other')}' | berthctl admit --request -", check=False)
     assert refused.returncode == 3 and "memory is in state no-schedule" in refused.stderr, refused
+    assert "has to fall below 80 %" in refused.stdout, refused
     assert not terminated(berth)
 
     # Above the threshold, and not told to evict: named, and not done.
@@ -185,14 +186,16 @@ def test_a_squeeze_walks_through_all_states_and_back(berth: Berth, node: Guest) 
     assert [unit for unit in VICTIMS if active(guest, unit)] == list(VICTIMS[len(gone) :])
     assert untouched(berth, bystanders) == before
 
-    # Back.
+    # Back: work that asks is let in.
     guest.run(f"systemctl stop {' '.join(PRESS)}")
     expect_state(guest, "schedule")
+    guest.run(f"echo '{promised.replace('later', 'other')}' | berthctl admit --request - --hold 1s")
     walked = ["schedule", "no-schedule", "evict", "no-schedule", "schedule"]
     changes = [e for e in berth.logged("advertise") if e["attribute"] == "memory"]
     assert [(e["old"], e["new"]) for e in changes] == list(zip(walked, walked[1:])), changes
     told = berth.wait_heard("SchedulingStateChanged", len(changes), lambda change: change[0] == "memory")
     assert [(e[1], e[2], e[4]) for e in told] == [(e["old"], e["new"], e["decision"]) for e in changes]
+    assert "memory is in state no-schedule" in berth.journal("is in state")
     assert untouched(berth, bystanders) == before
     # What was promised before stood all the while, and ended by its time.
     guest.poll(lambda: not berth.json("admit", "--list")["reservations"], 60, what="the reservation to expire")
