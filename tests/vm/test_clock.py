@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth import LIGHT, OFTEN, Berth, at_once, run_command
+from berth import LIGHT, Berth, at_once, run_command
 from guestlib import Guest
 
 PROGRESS = "/run/berth-test-progress"
@@ -41,10 +41,10 @@ class = "best-effort"
 memory = "64M"
 """
 EVERY_POLICY = f"""
-{OFTEN}
 [straggler]
 restore_hold = "5s"
 [spark]
+watch = true
 evict = true
 hold = "5s"
 [oversell]
