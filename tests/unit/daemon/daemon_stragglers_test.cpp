@@ -83,8 +83,7 @@ TEST_F(DaemonStragglersTest, InObserveModeTheyAreFoundAndNothingIsWritten) {
 TEST_F(DaemonStragglersTest, ThePageOfTheTaskAndThatOfThePayerSayWhatIsPaid) {
   begin("enforce");
   ASSERT_TRUE(crawls_until([this] { return !payer().empty(); }));
-  const json of_task =
-      json::parse(*daemon->control().explain_json("job/late"))["workload"]["task"];
+  const json of_task = json::parse(*daemon->control().explain_json("job/late"))["workload"]["task"];
   EXPECT_EQ(of_task["straggler"], true) << of_task;
   EXPECT_TRUE(of_task["v1"].is_number() && of_task["v2"].is_number() && of_task["deadline"].is_number())
       << of_task;
