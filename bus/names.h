@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names on the bus, common to both ends (docs/contract/dbus.md).
+// Names on the bus, common to both ends (man/org.berth.Node1.5).
 #pragma once
 
 namespace berth::bus {

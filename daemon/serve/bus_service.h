@@ -12,7 +12,7 @@
 
 namespace berth::daemon {
 
-// org.berth.Node1 on the system bus (docs/contract/dbus.md; org.berth.Node1(5)). It has the manager, an
+// org.berth.Node1 on the system bus (org.berth.Node1(5)). It has the manager, an
 // object per workload, and org.freedesktop.LogControl1. It serves one connection, on the loop's thread, and
 // never waits for it. Once that is lost, the caller starts a new service.
 class BusService final : public Listener {
