@@ -21,7 +21,7 @@ TEST_F(DaemonTest, ObserveWritesNothingAndLogsWhatItWouldDo) {
   start();
   const auto before = node.tree_bytes();
   for (int i = 0; i < 20; ++i) {
-    node.use_cpu("web/a", i * 0.001);
+    node.use_cpu("web/a", i * 1e-6);  // little, however close the ticks are
     tick();
   }
   node.use_cpu("web/a", 0);
