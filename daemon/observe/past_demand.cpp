@@ -19,12 +19,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSchema = "berth.demand/1";
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 20;
+constexpr const char* kDemandSchema = "berth.demand/1";
+constexpr std::uintmax_t kMostDemandBytes = std::uintmax_t{1} << 20;
 // Older readings have no meaning for the present.
-constexpr double kMostAge_s = 600;
+constexpr double kOldestReading_s = 600;
 
-std::filesystem::path file_in(const std::filesystem::path& state_dir) { return state_dir / "demand.json"; }
+std::filesystem::path demand_file(const std::filesystem::path& state_dir) {
+  return state_dir / "demand.json";
+}
 
 bool is_within(double value, double most) { return value >= 0 && value <= most; }
 
@@ -37,7 +39,7 @@ std::vector<model::MemoryReading> read_readings(const json& list, const os::Cloc
     if (!is_within(time, model::kLastTime_s) || !is_within(bytes, static_cast<double>(model::kMaxBytes)))
       continue;
     const model::MemoryReading reading{clock.of_boot(time), static_cast<std::uint64_t>(bytes)};
-    if (reading.time < 0 || reading.time > now || now - reading.time > kMostAge_s) continue;
+    if (reading.time < 0 || reading.time > now || now - reading.time > kOldestReading_s) continue;
     if (readings.empty() || readings.back().time < reading.time) model::add_reading(readings, reading);
   }
   return readings;
@@ -58,7 +60,7 @@ std::vector<double> read_durations(const json& list) {
 model::Result<void> save_demand(const std::filesystem::path& state_dir, const std::string& boot_id,
                                 const os::Clock& clock, const model::Snapshot& snapshot) {
   std::string text =
-      fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"readings\":[", kSchema, model::json_text(boot_id));
+      fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"readings\":[", kDemandSchema, model::json_text(boot_id));
   const char* separator = "";
   for (const model::MemoryReading& reading : snapshot.memory_readings) {
     text += fmt::format("{}[{},{}]", separator, clock.since_boot(reading.time), reading.bytes);
@@ -70,20 +72,22 @@ model::Result<void> save_demand(const std::filesystem::path& state_dir, const st
     text += fmt::format("{}{}", separator, duration);
     separator = ",";
   }
-  return os::replace_file(file_in(state_dir), text + "]}\n");
+  return os::replace_file(demand_file(state_dir), text + "]}\n");
 }
 
 PastDemand take_demand(const std::filesystem::path& state_dir, const std::string& boot_id,
                        const os::Clock& clock, std::optional<std::string>& warning) {
-  const std::filesystem::path file = file_in(state_dir);
+  const std::filesystem::path file = demand_file(state_dir);
   PastDemand past;
-  warning = os::read_document(file, kMostBytes, [&](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
-    past.durations_s = read_durations(document.at("eviction_durations"));
-    if (!boot_id.empty() && document.at("boot") == boot_id)
-      past.readings = read_readings(document.at("readings"), clock);
-    return std::nullopt;
-  });
+  warning =
+      os::read_document(file, kMostDemandBytes, [&](const json& document) -> std::optional<std::string> {
+        if (document.at("schema") != kDemandSchema)
+          return fmt::format("it is not a {} document", kDemandSchema);
+        past.durations_s = read_durations(document.at("eviction_durations"));
+        if (!boot_id.empty() && document.at("boot") == boot_id)
+          past.readings = read_readings(document.at("readings"), clock);
+        return std::nullopt;
+      });
   if (warning) past = {};
   std::error_code ignored;
   std::filesystem::remove(file, ignored);

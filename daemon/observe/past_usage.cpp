@@ -19,13 +19,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kSchema = "berth.usage/2";
+constexpr const char* kUsageSchema = "berth.usage/2";
 // A thousand workloads with 60 samples each take some 4 MiB, and five times that to read.
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{16} << 20;
+constexpr std::uintmax_t kMostUsageBytes = std::uintmax_t{16} << 20;
 // Older samples have no meaning for the present.
-constexpr double kMostAge_s = 600;
+constexpr double kOldestSample_s = 600;
 
-std::filesystem::path file_in(const std::filesystem::path& state_dir) { return state_dir / "usage.json"; }
+std::filesystem::path usage_file(const std::filesystem::path& state_dir) { return state_dir / "usage.json"; }
 
 template <typename Figure>
 void append(std::string& out, const Figure& figure) {
@@ -79,7 +79,7 @@ PastUsage read_past(const json& element, const os::Clock& clock) {
   PastUsage past{.cgroup_id = element.at("cgroup").get<std::uint64_t>(), .usage = {}};
   for (const json& given : element.at("usage")) {
     const auto sample = read_sample(given, clock);
-    if (!sample || sample->time > now || now - sample->time > kMostAge_s) continue;
+    if (!sample || sample->time > now || now - sample->time > kOldestSample_s) continue;
     if (past.usage.empty() || past.usage.back().time < sample->time) past.usage.push_back(*sample);
   }
   return past;
@@ -89,12 +89,12 @@ PastUsage read_past(const json& element, const os::Clock& clock) {
 
 model::Result<void> save_usage(const std::filesystem::path& state_dir, const std::string& boot_id,
                                const os::Clock& clock, const model::Snapshot& snapshot, const RunOf& run_of) {
-  std::string text =
-      fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"workloads\":{{", kSchema, model::json_text(boot_id));
+  std::string text = fmt::format("{{\"schema\":\"{}\",\"boot\":{},\"workloads\":{{", kUsageSchema,
+                                 model::json_text(boot_id));
   bool first = true;
   for (const model::Workload& workload : snapshot.workloads) {
     const std::uint64_t run = run_of(workload.id);
-    if (run == 0 || workload.usage.empty() || text.size() > kMostBytes / 2) continue;
+    if (run == 0 || workload.usage.empty() || text.size() > kMostUsageBytes / 2) continue;
     text += fmt::format("{}{}:{{\"cgroup\":{},\"usage\":[", first ? "" : ",\n", model::json_text(workload.id),
                         run);
     first = false;
@@ -104,16 +104,16 @@ model::Result<void> save_usage(const std::filesystem::path& state_dir, const std
     }
     text += "]}";
   }
-  return os::replace_file(file_in(state_dir), text + "}}\n");
+  return os::replace_file(usage_file(state_dir), text + "}}\n");
 }
 
 std::map<std::string, PastUsage> take_usage(const std::filesystem::path& state_dir,
                                             const std::string& boot_id, const os::Clock& clock,
                                             std::optional<std::string>& warning) {
-  const std::filesystem::path file = file_in(state_dir);
+  const std::filesystem::path file = usage_file(state_dir);
   std::map<std::string, PastUsage> by_id;
-  warning = os::read_document(file, kMostBytes, [&](const json& document) -> std::optional<std::string> {
-    if (document.at("schema") != kSchema) return fmt::format("it is not a {} document", kSchema);
+  warning = os::read_document(file, kMostUsageBytes, [&](const json& document) -> std::optional<std::string> {
+    if (document.at("schema") != kUsageSchema) return fmt::format("it is not a {} document", kUsageSchema);
     if (document.at("boot") != boot_id) return std::nullopt;
     for (const auto& [id, element] : document.at("workloads").items()) {
       PastUsage past = read_past(element, clock);
