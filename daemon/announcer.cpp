@@ -65,7 +65,7 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
   said_findings_ = std::move(current);
 }
 
-void Announcer::stragglers(const StragglerWatch::News& news, std::string_view mode,
+void Announcer::stragglers(const StragglersNews& news, std::string_view mode,
                            const MayAnnounce& may_announce) {
   const auto say = [&](const char* message_id, int priority, const char* what, const StragglerNews& item) {
     if (!may_announce(item.workload)) return;

@@ -3,8 +3,8 @@
 
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/journal_shares.h"
+#include "daemon/ledger/straggler_news.h"
 #include "daemon/observe/sampling_budget.h"
-#include "daemon/observe/straggler_watch.h"
 #include "model/error.h"
 #include "model/plan.h"
 #include "topology/gpu_inventory.h"
@@ -23,8 +23,7 @@ class Announcer {
  public:
   // Workloads that cannot be placed or confined, and memory that runs out although berth may evict.
   void findings(const model::Plan& plan, const MayAnnounce& may_announce);
-  static void stragglers(const StragglerWatch::News& news, std::string_view mode,
-                         const MayAnnounce& may_announce);
+  static void stragglers(const StragglersNews& news, std::string_view mode, const MayAnnounce& may_announce);
   static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
   // Workloads that are left alone now and were not before.
   static void unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,

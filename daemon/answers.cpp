@@ -127,10 +127,13 @@ StatusReport Answers::status_report() const {
   report.owned_cpus = snapshot.owned_cpus;
   report.gpus = gpu_reports(snapshot);
   report.held = count_held(from_.enforcement.holdings());
-  report.stragglers = from_.stragglers.stragglers();
-  report.relocations = from_.stragglers.relocations();
-  report.lending_misses = from_.lending.misses();
-  report.lending_withdrawn = from_.lending.withdrawn();
+  if (const auto& found = from_.plan.findings.straggler) {
+    report.stragglers = static_cast<std::size_t>(
+        std::ranges::count_if(found->tasks, [](const auto& task) { return task.second.straggler; }));
+    report.relocations = found->relocate.size();
+  }
+  report.lending_misses = from_.lending.misses;
+  report.lending_withdrawn = from_.lending.withdrawn;
   report.evictions = from_.enforcement.eviction_counts();
   report.oversell = from_.plan.findings.oversell;
   report.advertised = from_.advertising.advertised();

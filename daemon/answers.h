@@ -4,10 +4,9 @@
 #include "daemon/admit/admissions.h"
 #include "daemon/enforcement.h"
 #include "daemon/learned.h"
+#include "daemon/ledger/lending_counts.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
-#include "daemon/observe/lending_watch.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/report/advertising.h"
 #include "daemon/report/report_json.h"
 #include "daemon/senses.h"
@@ -52,8 +51,7 @@ class Answers final : public Control {
     Admissions& admissions;
     Learned& learned;
     const Advertising& advertising;
-    const StragglerWatch& stragglers;
-    const LendingWatch& lending;
+    const LendingCounts& lending;
     const MetricsEndpoint& metrics;
     const model::Plan& plan;  // of the last tick
     const TickCost& cost;

@@ -64,7 +64,6 @@ Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<os::LockFile> host_lo
                        .admissions = admissions_,
                        .learned = learned_,
                        .advertising = advertising_,
-                       .stragglers = stragglers_,
                        .lending = lending_,
                        .metrics = metrics_,
                        .plan = plan_,
@@ -106,14 +105,16 @@ model::Result<void> Daemon::begin_enforcing() {
   auto begun = enforcement_.begin();
   if (!begun) return begun;
   answers_.drop_documents();
-  lending_.forget();
+  model::forget_lending(standing_);
+  model::forget_evictions(standing_);
   admissions_.set_room({});  // observing alone has made none
   return {};
 }
 
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason, std::chrono::milliseconds budget) {
   answers_.drop_documents();
-  lending_.forget();
+  model::forget_lending(standing_);
+  if (enforcement_.enforces()) model::forget_evictions(standing_);
   admissions_.set_room({});  // it is given back with all the rest
   return enforcement_.end(reason, budget);
 }
@@ -154,7 +155,7 @@ void Daemon::decide() {
   const double now = setup_->clock.now();
   const UnmanagedWorkloads unmanaged_before = enforcement_.unmanaged();
   senses_->observer().set_advertised(advertising_.advertised());
-  learned_.show(now);
+  learned_.show();
   messenger_.record(admissions_.expire(now));
   messenger_.record(admissions_.meet(now));
   admissions_.set_pending(true);
@@ -165,12 +166,12 @@ void Daemon::decide() {
   announcer_.attempt("used shares", learned_.take(plan_));
   announcer_.attempt("learned profiles", learned_.learn(may_announce));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
-  const auto news =
-      stragglers_.take(plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); });
+  const auto& snapshot = senses_->observer().snapshot();
+  const auto news = straggler_news(standing_, snapshot, plan_);
+  standing_ = policies::after(std::move(standing_), snapshot, plan_, outcomes_, setup_->settings.policies);
   const bool enforces = enforcement_.enforces();
-  lending_.take(
-      plan_, [this](const std::string& id) { return senses_->observer().cgroup_id(id); }, enforces);
-  senses_->follow_pressure(enforces ? lending_.lenders() : std::set<std::string>());
+  if (enforces) lending_.count(plan_);
+  senses_->follow_pressure(enforces ? model::lenders(standing_) : std::set<std::string>());
   answers_.count_workloads();
   announcer_.findings(plan_, may_announce);
   Announcer::stragglers(news, enforcement_.mode(), may_announce);
@@ -196,15 +197,15 @@ const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
     // Finds values that another program changed.
     {"check", [](Daemon& d, double now) { return d.enforcement_.check(now); }},
     // Takes evictions further.
-    {"advance", [](Daemon& d, double now) { return d.enforcement_.advance(now); }},
+    {"advance", [](Daemon& d, double now) { return d.advance(now); }},
     // Makes the snapshot.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
     // Ends evictions of workloads that may not end any more, and gives back limits of those left alone.
     {"spare", [](Daemon& d, double now) { return d.enforcement_.let_go_of_spared(now); }},
     // Makes the plan.
-    {"decide", [](Daemon& d, double now) { return d.plan(now); }},
+    {"decide", [](Daemon& d, double) { return d.plan(); }},
     // Begins the plan's evictions.
-    {"evict", [](Daemon& d, double now) { return d.enforcement_.evict(d.plan_, now); }},
+    {"evict", [](Daemon& d, double now) { return d.enforcement_.evict(d.plan_, now, d.outcomes_); }},
     // Changes attributes as planned.
     {"apply", [](Daemon& d, double) { return d.enforcement_.apply(d.plan_); }},
     // Moves executors into leaves.
@@ -217,7 +218,7 @@ const std::array<Daemon::Step, 6> Daemon::kObserving{{
     {"look", [](Daemon& d, double now) { return d.look(now); }},
     // Makes the snapshot with what the shadow holds.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
-    {"decide", [](Daemon& d, double now) { return d.plan(now); }},
+    {"decide", [](Daemon& d, double) { return d.plan(); }},
     // The shadow takes the plan as carried out.
     {"apply", [](Daemon& d, double) { return d.enforcement_.apply(d.plan_); }},
     // Callers see the snapshot of what really holds.
@@ -245,21 +246,29 @@ std::vector<LogEntry> Daemon::look(double now) {
 std::vector<LogEntry> Daemon::assemble() {
   for (const double duration_s : enforcement_.take_eviction_durations())
     senses_->observer().add_eviction_duration(duration_s);
-  senses_->observer().assemble(enforcement_.inputs(overrides_, stragglers_, lending_));
+  senses_->observer().assemble(enforcement_.inputs(overrides_, standing_));
   return {};
 }
 
-std::vector<LogEntry> Daemon::plan(double now) {
+std::vector<LogEntry> Daemon::advance(double now) {
+  auto entries = enforcement_.advance(now);
+  // Replacements of evicted executors must be known soon.
+  if (!standing_.spark_evicted.empty()) senses_->look_for_spark_again();
+  return entries;
+}
+
+std::vector<LogEntry> Daemon::plan() {
   plan_ = {};  // the old plan and the new one need not be in memory at once
   plan_ = policies::decide(senses_->observer().snapshot(), setup_->settings.policies);
-  senses_->observer().set_sharing(policies::without_own_vcpus(plan_));
-  enforcement_.look_at(plan_, now);
+  if (enforcement_.enforces()) enforcement_.drop_refused(plan_);
+  // The evictions of a plan that is carried out are told as they begin.
+  outcomes_ = enforcement_.enforces() ? policies::Outcomes() : policies::all_of(plan_);
   return {};
 }
 
 std::vector<LogEntry> Daemon::show_untouched() {
   admissions_.show_pending();
-  senses_->observer().assemble_untouched({.overrides = overrides_, .stragglers = stragglers_});
+  senses_->observer().assemble_untouched({.overrides = overrides_});
   return {};
 }
 

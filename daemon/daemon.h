@@ -7,10 +7,10 @@
 #include "daemon/answers.h"
 #include "daemon/enforcement.h"
 #include "daemon/learned.h"
+#include "daemon/ledger/lending_counts.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
 #include "daemon/notify.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/options.h"
 #include "daemon/report/advertising.h"
 #include "daemon/report/departures.h"
@@ -20,8 +20,10 @@
 #include "daemon/setup.h"
 #include "model/error.h"
 #include "model/plan.h"
+#include "model/standing.h"
 #include "os/clock.h"
 #include "os/lock_file.h"
+#include "policies/after.h"
 
 #include <array>
 #include <cstdint>
@@ -90,8 +92,9 @@ class Daemon {
   static const std::array<Step, 6> kObserving;
   std::vector<LogEntry> take_steps(double now);
   std::vector<LogEntry> look(double now);
+  std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> assemble();
-  std::vector<LogEntry> plan(double now);
+  std::vector<LogEntry> plan();
   std::vector<LogEntry> show_untouched();
   Admissions::Node node();
 
@@ -102,11 +105,12 @@ class Daemon {
   Overrides overrides_;
   Learned learned_;
   Admissions admissions_;
-  Advertising advertising_;    // over changes of mode
-  Departures departures_;      // likewise
-  StragglerWatch stragglers_;  // likewise
-  LendingWatch lending_;       // of the last tick
-  model::Plan plan_;           // enforcing: carried out; observing: what the shadow would have done
+  Advertising advertising_;   // over changes of mode
+  Departures departures_;     // likewise
+  model::Standing standing_;  // after the last plan
+  LendingCounts lending_;
+  model::Plan plan_;             // enforcing: carried out; observing: what the shadow would have done
+  policies::Outcomes outcomes_;  // of that plan
   Announcer announcer_;
   MetricsEndpoint metrics_;
   bool mode_follows_ = false;  // the configured mode is new, or could not be had so far

@@ -171,20 +171,17 @@ const UnmanagedWorkloads& Enforcement::unmanaged() const {
   return enforcer_ ? enforcer_->unmanaged() : SnapshotInputs::none<UnmanagedWorkloads>();
 }
 
-SnapshotInputs Enforcement::inputs(const Overrides& overrides, const StragglerWatch& stragglers,
-                                   const LendingWatch& lending) const {
+SnapshotInputs Enforcement::inputs(const Overrides& overrides, const model::Standing& standing) const {
   if (!enforcer_) {
     return {.holdings = shadow_.holdings(),
             .overrides = overrides,
-            .stragglers = stragglers,
-            .lending = lending,
+            .standing = standing,
             .evictions = shadow_.evictions()};
   }
   return {.holdings = enforcer_->holdings(),
           .unmanaged = enforcer_->unmanaged(),
           .overrides = overrides,
-          .stragglers = stragglers,
-          .lending = lending,
+          .standing = standing,
           .refused = enforcer_->refused(),
           .evictions = evictor_.marks()};
 }

@@ -19,7 +19,9 @@
 #include "model/capability.h"
 #include "model/error.h"
 #include "model/plan.h"
+#include "model/standing.h"
 #include "os/lock_file.h"
+#include "policies/after.h"
 
 #include <chrono>
 #include <cstddef>
@@ -74,8 +76,7 @@ class Enforcement {
   const UnmanagedWorkloads& unmanaged() const;
 
   // Beside the readings, a snapshot for the plan has these: the present values, or those of the shadow.
-  SnapshotInputs inputs(const Overrides& overrides, const StragglerWatch& stragglers,
-                        const LendingWatch& lending) const;
+  SnapshotInputs inputs(const Overrides& overrides, const model::Standing& standing) const;
 
   // The steps of a tick, in this order. `now`: epoch seconds. Those with entries return what they did, or
   // what the shadow would have done. Without "observing", a step is of enforcing alone.
@@ -84,10 +85,9 @@ class Enforcement {
   std::vector<LogEntry> check(double now);
   std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> let_go_of_spared(double now);
-  // Takes actions out of the plan that would have no effect, and notes whether memory is short. Also
-  // observing.
-  void look_at(model::Plan& plan, double now);
-  std::vector<LogEntry> evict(const model::Plan& plan, double now);
+  void drop_refused(model::Plan& plan);  // takes actions out of it that would have no effect
+  // Adds the workloads whose eviction began to `outcomes`.
+  std::vector<LogEntry> evict(const model::Plan& plan, double now, policies::Outcomes& outcomes);
   std::vector<LogEntry> apply(const model::Plan& plan);  // also observing
   std::vector<LogEntry> divide(double now);
   void end_tick();  // puts back leaves that came too late; also observing

@@ -3,7 +3,6 @@
 #include "daemon/enforcement.h"
 #include "os/clock.h"
 #include "policies/decision_id.h"
-#include "policies/spark/hold.h"
 
 #include <utility>
 #include <variant>
@@ -35,10 +34,7 @@ std::vector<LogEntry> Enforcement::check(double now) {
 
 std::vector<LogEntry> Enforcement::advance(double now) {
   evictor_.forget_departed(observer_.found());
-  auto entries = evictor_.advance(now);
-  // Replacements of evicted executors must be known soon.
-  if (!evictor_.marks().apps.empty()) senses_.look_for_spark_again();
-  return entries;
+  return evictor_.advance(now);
 }
 
 // Victims that became latency-sensitive since, and work that is left alone since.
@@ -55,19 +51,11 @@ std::vector<LogEntry> Enforcement::let_go_of_spared(double now) {
   return entries;
 }
 
-void Enforcement::look_at(model::Plan& plan, double now) {
-  if (enforcer_)
-    std::erase_if(plan.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
-  const bool is_short = policies::is_memory_short(observer_.snapshot(), plan);
-  const double hold_s = setup_.settings.policies.spark.hold_s;
-  if (enforcer_) {
-    evictor_.look_at_memory(is_short, now, hold_s);
-  } else {
-    shadow_.look_at_memory(is_short, now, hold_s);
-  }
+void Enforcement::drop_refused(model::Plan& plan) {
+  std::erase_if(plan.actions, [this](const model::Action& action) { return enforcer_->refuses(action); });
 }
 
-std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now) {
+std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, policies::Outcomes& outcomes) {
   std::vector<LogEntry> entries;
   // Memory was read before a victim was seen to have ended: the next tick knows what came of it.
   const bool wait = evictor_.marks().ended_at == now;
@@ -81,6 +69,7 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now) {
     if (mark != nullptr && mark->evicted_at) continue;
     auto begun = evictor_.begin(target->second, *workload, action, now, observer_.found());
     if (begun) {
+      outcomes.evicted.insert(workload->id);
       append(entries, std::move(*begun));
       continue;
     }

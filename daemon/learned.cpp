@@ -31,13 +31,9 @@ Learned::Learned(const Setup& setup, Observer& observer)
   }
 }
 
-void Learned::show(double now) {
-  observer_.set_used_shares(used_shares_.all());
-  observer_.set_recent_use(recent_use_.means(now));
-}
+void Learned::show() { observer_.set_used_shares(used_shares_.all()); }
 
 model::Result<void> Learned::take(const model::Plan& plan) {
-  recent_use_.take(plan, observer_.snapshot().load1);
   return used_shares_.take(plan) ? used_shares_.save_in_background() : model::Result<void>();
 }
 

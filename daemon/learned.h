@@ -4,7 +4,6 @@
 #include "daemon/learn/learner.h"
 #include "daemon/ledger/journal_shares.h"
 #include "daemon/observe/observer.h"
-#include "daemon/observe/recent_use.h"
 #include "daemon/observe/used_shares.h"
 #include "daemon/setup.h"
 #include "model/error.h"
@@ -18,15 +17,15 @@
 namespace berth::daemon {
 
 // The figures that berthd keeps from tick to tick. The used shares of the last day, the samples of running
-// workloads and the services' memory outlive a restart; the use of the last five minutes does not.
+// workloads and the services' memory outlive a restart.
 class Learned {
  public:
   // Reads the state files and hands the old samples to the observer. Logs each file that is lost. Both
   // arguments outlive this object.
   Learned(const Setup& setup, Observer& observer);
 
-  // Gives the observer the figures for the snapshot of `now`, epoch seconds.
-  void show(double now);
+  // Gives the observer the figures for the next snapshot.
+  void show();
   // Takes the figures of a plan; now and then it saves the used shares in the background. Error io of the
   // save before.
   model::Result<void> take(const model::Plan& plan);
@@ -45,7 +44,6 @@ class Learned {
   Observer& observer_;
   std::optional<std::string> warning_;  // of reading the used shares
   UsedShares used_shares_;
-  RecentUseWatch recent_use_;
   std::vector<std::string> faults_;  // of reading the learned profiles
   Learner models_;
   std::uint64_t shown_ = 0;  // the generation of models that the observer has

@@ -24,7 +24,7 @@ void Messenger::follow_settings() {
   if (log_->problem() && !log_->is_waiting()) open_log();
 }
 
-void Messenger::publish(std::vector<LogEntry> entries, const StragglerWatch::News& news) {
+void Messenger::publish(std::vector<LogEntry> entries, const StragglersNews& news) {
   bus_.tell(write(std::move(entries)), news);
 }
 

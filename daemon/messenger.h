@@ -4,8 +4,8 @@
 #include "daemon/ledger/decision_log.h"
 #include "daemon/ledger/journal_shares.h"
 #include "daemon/ledger/log_entry.h"
+#include "daemon/ledger/straggler_news.h"
 #include "daemon/observe/observer.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/serve/bus_link.h"
 #include "daemon/setup.h"
 
@@ -26,7 +26,7 @@ class Messenger {
   Messenger(const Setup& setup, const Observer& observer);
 
   // Journal, decision log, and the bus, which also hears of the changes of the host since the last call.
-  void publish(std::vector<LogEntry> entries, const StragglerWatch::News& news = {});
+  void publish(std::vector<LogEntry> entries, const StragglersNews& news = {});
   // Journal and decision log alone, and the signal Decided.
   void record(std::vector<LogEntry> entries);
 

@@ -161,4 +161,8 @@ struct Snapshot {
   friend bool operator==(const Snapshot&, const Snapshot&) = default;
 };
 
+// nullptr if there is no such workload. Workloads ascend by id.
+const Workload* find_workload(const Snapshot& snapshot, const std::string& id);
+Workload* find_workload(Snapshot& snapshot, const std::string& id);
+
 }  // namespace berth::model

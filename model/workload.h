@@ -68,7 +68,9 @@ struct FixedLimits {
 
 // One cgroup v2 subtree that holds one container, systemd unit or Spark executor.
 struct Workload {
-  std::string id;       // cgroup path below the v2 root, without a leading slash
+  std::string id;  // cgroup path below the v2 root, without a leading slash
+  // Of this run, in berthd alone: documents do not have it, so there it is 0.
+  std::uint64_t cgroup_id = 0;
   std::string service;  // instances of one service share profile and model; the id where none is declared
   WorkloadClass workload_class = WorkloadClass::best_effort;
   std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned

@@ -97,7 +97,7 @@ const std::vector<Decision>& Side::step(const model::Snapshot& recorded) {
                           .after = std::move(values.after),
                           .action = action});
   }
-  standing_->take(plan_, seen_, settings_.spark.hold_s);
+  standing_->take(plan_, seen_, settings_);
   return decisions_;
 }
 

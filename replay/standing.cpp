@@ -2,8 +2,7 @@
 #include "replay/standing.h"
 
 #include "model/held_cause.h"
-#include "policies/decide.h"
-#include "policies/spark/hold.h"
+#include "policies/after.h"
 #include "policies/victim.h"
 
 #include <algorithm>
@@ -57,21 +56,14 @@ void strip(model::Workload& workload) {
   workload.held_cpu.reset();
   workload.held_memory.reset();
   workload.evicted_at.reset();
-  workload.straggled_at.reset();
-  workload.pressed_at.reset();
-  workload.lending.reset();
 }
 
 void put_run_on(const StandingRun& run, model::Workload& workload) {
   workload.cpus = run.cpus;
-  workload.shares = run.shares && !run.cpus.empty();
   workload.pinned_at = run.pinned_at;
   workload.memory_nodes = run.memory_nodes;
   workload.cpu_idle = workload.cpu_idle || run.cpu_idle;
   workload.evicted_at = run.evicted_at;
-  workload.straggled_at = run.straggled_at;
-  workload.pressed_at = run.pressed_at;
-  workload.lending = run.lending;
   if (!run.cpu_quota && !run.memory_high) return;
   workload.original = model::OriginalLimits{workload.cpu_quota_cores, workload.memory_high_bytes};
   if (run.cpu_quota) {
@@ -103,33 +95,20 @@ void set_limit(std::optional<StandingLimit<T>>& limit, std::optional<T> wanted, 
 
 }  // namespace
 
-const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
-  const auto found =
-      std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
-                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
-  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
-}
-
 Standing::Standing(const model::Snapshot& recorded)
     : advertised_(recorded.advertised),
-      straggler_seen_at_(recorded.straggler_seen_at),
       eviction_ended_at_(recorded.eviction_ended_at),
-      spark_evicted_(recorded.spark_evicted) {
+      remembered_(model::standing_in(recorded)) {
   for (const model::Workload& workload : recorded.workloads) {
     const bool idle = workload.cpu_idle && !workload.fixed.cpu_idle;
     const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || idle || workload.held_cpu ||
-                      workload.held_memory || workload.evicted_at || workload.straggled_at ||
-                      workload.pressed_at || workload.lending;
+                      workload.held_memory || workload.evicted_at;
     if (!held) continue;
     StandingRun& run = run_of(workload);
     run.cpus = workload.cpus;
-    run.shares = workload.shares;
     run.pinned_at = workload.pinned_at;
     run.memory_nodes = workload.memory_nodes;
     run.cpu_idle = idle;
-    run.straggled_at = workload.straggled_at;
-    run.pressed_at = workload.pressed_at;
-    run.lending = workload.lending;
     const model::OriginalLimits owner = limits_of_owner(workload);
     if (workload.held_cpu)
       run.cpu_quota = {workload.cpu_quota_cores, owner.cpu_quota_cores, *workload.held_cpu};
@@ -197,12 +176,12 @@ void Standing::put_on(const model::Snapshot& recorded, model::Snapshot& seen) {
     strip(workload);
     while (run != runs_.end() && run->first < workload.id) ++run;
     if (run != runs_.end() && run->first == workload.id) put_run_on(run->second, workload);
+    workload.shares = !workload.cpus.empty() && remembered_.sharing.contains(workload.id);
   }
   remove_gone(seen);
   seen.advertised = advertised_;
-  seen.straggler_seen_at = straggler_seen_at_;
   seen.eviction_ended_at = eviction_ended_at_;
-  seen.spark_evicted = spark_evicted_;
+  model::put_on(remembered_, seen);
   if (!room_known_) return;
   for (model::PendingWorkload& pending : seen.pending) {
     const auto room = room_.find(pending.id);
@@ -239,11 +218,10 @@ void Standing::evict(const model::Evict& action, const model::Workload& workload
   if (run.evicted_at) return;
   run.evicted_at = now;
   run.gone_at = now + action.grace_s;
-  if (workload.spark) spark_evicted_[workload.spark->app] = now;
 }
 
-void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
-  const std::set<std::string> sharing = policies::without_own_vcpus(plan);
+void Standing::take(const model::Plan& plan, const model::Snapshot& seen,
+                    const policies::PolicySettings& settings) {
   for (const model::Action& action : plan.actions) {
     if (const auto* advertised = std::get_if<model::Advertise>(&action.what)) {
       auto& said = advertised->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
@@ -258,34 +236,9 @@ void Standing::take(const model::Plan& plan, const model::Snapshot& seen, double
       change_limits(plan, action, *workload);
     }
   }
-  for (auto& [id, run] : runs_) run.shares = sharing.contains(id);
-  remember(plan, seen, hold_s);
-}
-
-// Policies want to know these things at later ticks.
-void Standing::remember(const model::Plan& plan, const model::Snapshot& seen, double hold_s) {
-  if (policies::is_memory_short(seen, plan)) short_at_ = plan.time;
-  std::erase_if(spark_evicted_, [&](const auto& app) {
-    return plan.time - std::max(app.second, short_at_.value_or(app.second)) >= hold_s;
-  });
-  for (auto& [id, run] : runs_) run.lending.reset();
-  if (plan.findings.interference && plan.findings.interference->borrowing) {
-    for (const auto& [id, lender] : plan.findings.interference->borrowing->lenders) {
-      if (const auto* workload = find_workload(seen, id)) run_of(*workload).lending = lender.state;
-    }
-  }
-  const auto& findings = plan.findings.straggler;
-  if (!findings) return;
-  for (const auto& [id, task] : findings->tasks) {
-    if (!task.straggler) continue;
-    straggler_seen_at_ = plan.time;
-    if (const auto* workload = find_workload(seen, id)) run_of(*workload).straggled_at = plan.time;
-  }
-  for (const model::LimitMove& move : findings->moves) {
-    if (move.kind != model::LimitMove::Kind::recall) continue;
-    if (const auto* workload = find_workload(seen, move.workload)) run_of(*workload).pressed_at = plan.time;
-  }
-  room_ = findings->room;
+  remembered_ = policies::after(std::move(remembered_), seen, plan, policies::all_of(plan), settings);
+  if (!plan.findings.straggler) return;
+  room_ = plan.findings.straggler->room;
   room_known_ = true;
 }
 

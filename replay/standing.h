@@ -5,8 +5,10 @@
 #include "model/oversell.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "model/standing.h"
 #include "model/straggler_findings.h"
 #include "model/workload.h"
+#include "policies/settings.h"
 
 #include <cstdint>
 #include <map>
@@ -26,9 +28,8 @@ struct StandingLimit {
 
 // All that berth would hold of one run of a workload.
 struct StandingRun {
-  double created = 0;   // with the id, it names the run
-  model::CpuSet cpus;   // empty: not pinned
-  bool shares = false;  // its pin is of vCPUs that no service owns
+  double created = 0;  // with the id, it names the run
+  model::CpuSet cpus;  // empty: not pinned
   std::optional<double> pinned_at;
   model::CpuSet memory_nodes;
   bool cpu_idle = false;  // made idle by these plans
@@ -36,13 +37,10 @@ struct StandingRun {
   std::optional<StandingLimit<std::uint64_t>> memory_high;
   std::optional<double> evicted_at;
   double gone_at = 0;  // with evicted_at: when it has ended
-  std::optional<double> straggled_at;
-  std::optional<double> pressed_at;
-  std::optional<model::LendingState> lending;
 };
 
 // All that the plans of a replay have made of the recorded host so far: pins, limits, evictions and
-// advertised factors. It also has what policies remember of earlier ticks. The load stays as it was recorded.
+// advertised factors. The load stays as it was recorded.
 class Standing {
  public:
   // `recorded`: the first snapshot. Its holdings stand at the beginning.
@@ -52,8 +50,8 @@ class Standing {
   // place of what was held. A workload whose eviction has had its time of grace is gone, and its memory is
   // free.
   void put_on(const model::Snapshot& recorded, model::Snapshot& seen);
-  // Takes a plan, made of `seen`, as carried out. `hold_s`: spark.hold.
-  void take(const model::Plan& plan, const model::Snapshot& seen, double hold_s);
+  // Takes a plan, made of `seen`, as carried out.
+  void take(const model::Plan& plan, const model::Snapshot& seen, const policies::PolicySettings& settings);
 
   const std::map<std::string, StandingRun>& runs() const { return runs_; }
   // Whether this run has ended by an eviction of these plans.
@@ -67,19 +65,13 @@ class Standing {
   void remove_gone(model::Snapshot& seen);
   void change_limits(const model::Plan& plan, const model::Action& action, const model::Workload& workload);
   void evict(const model::Evict& action, const model::Workload& workload, double now);
-  void remember(const model::Plan& plan, const model::Snapshot& seen, double hold_s);
 
   std::map<std::string, StandingRun> runs_;  // those with anything to tell
   model::Advertised advertised_;
-  std::optional<double> straggler_seen_at_;
   std::optional<double> eviction_ended_at_;
-  std::map<std::string, double> spark_evicted_;
-  std::optional<double> short_at_;  // when memory was last short
+  model::Standing remembered_;  // by the policies
   std::map<std::string, model::Resources> room_;
   bool room_known_ = false;  // a plan has told it
 };
-
-// nullptr where there is no such workload. Workloads ascend by id.
-const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);
 
 }  // namespace berth::replay

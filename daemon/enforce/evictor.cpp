@@ -171,8 +171,6 @@ model::Result<std::vector<LogEntry>> Evictor::begin(const cgroup::FoundWorkload&
       victim.members.emplace_back(other, known.cgroup->id());
   }
   mark(victim, now);
-  // An eviction by hand does not hold replacements.
-  if (workload.spark && action.policy != kByHand) marks_.apps[workload.spark->app] = now;
   std::vector<LogEntry> entries;
   take(victim, now, entries);
   if (!victim.over) victims_.insert_or_assign(id, std::move(victim));

@@ -85,10 +85,6 @@ class Evictor {
   std::vector<LogEntry> abandon(double now, const std::string& reason);
 
   const EvictionMarks& marks() const { return marks_; }
-  // Notes whether memory is short (policies/spark/hold.h): see EvictionMarks.
-  void look_at_memory(bool short_now, double now, double hold_s) {
-    marks_.look_at_memory(short_now, now, hold_s);
-  }
   // Takes no further step against a workload that must not be evicted any more.
   std::vector<LogEntry> let_go(const std::string& id, double now, const std::string& reason);
   // Marks this run as one that cannot be evicted, for later snapshots.

@@ -81,8 +81,6 @@ std::vector<LogEntry> Shadow::apply(const model::Plan& plan, const Observer& obs
     if (std::holds_alternative<model::Evict>(action.what)) {
       const std::string& id = *action.workload();
       evictions_.by_workload[id] = {.cgroup_id = observer.cgroup_id(id), .evicted_at = plan.time};
-      const auto* workload = find_workload(observer.snapshot(), id);
-      if (workload != nullptr && workload->spark) evictions_.apps[workload->spark->app] = plan.time;
     }
     if (!attribute) continue;
     const std::string& id = *action.workload();

@@ -22,10 +22,6 @@ class Shadow {
   const EvictionMarks& evictions() const { return evictions_; }
   // Releases workloads that ended.
   void follow(const Observer& observer);
-  // As Evictor's.
-  void look_at_memory(bool short_now, double now, double hold_s) {
-    evictions_.look_at_memory(short_now, now, hold_s);
-  }
   // Takes a plan, made of a snapshot with holdings(), as carried out. Returns its actions as log entries
   // (result "observed").
   std::vector<LogEntry> apply(const model::Plan& plan, const Observer& observer);

@@ -3,7 +3,6 @@
 
 #include "model/ground.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,20 +21,6 @@ struct EvictionMarks {
   };
   std::map<std::string, Mark> by_workload;
   std::optional<double> ended_at;  // epoch seconds: when the last one had ended
-  // By Spark application: epoch seconds when the last eviction of one of its executors or drivers began, for
-  // lack of memory. It is kept until the lack is over.
-  std::map<std::string, double> apps;
-  std::optional<double> short_at;  // epoch seconds: when memory was last short
-
-  // Notes whether memory is short now. Once it has not been for `hold_s`, applications are forgotten.
-  void look_at_memory(bool short_now, double now, double hold_s) {
-    if (short_now) short_at = now;
-    std::erase_if(apps, [&](const auto& item) {
-      // A time in the future comes from a clock that was set back.
-      const double ago = now - std::max(item.second, short_at.value_or(item.second));
-      return ago < 0 || ago >= hold_s;
-    });
-  }
 
   // nullptr where there is no mark of that run.
   const Mark* of(const std::string& workload, std::uint64_t cgroup_id) const {

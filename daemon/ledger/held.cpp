@@ -53,17 +53,6 @@ std::optional<cgroup::Value> wanted_value(const model::Action& action,
   return value;
 }
 
-model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id) {
-  const auto found =
-      std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), id,
-                       [](const model::Workload& w, const std::string& key) { return w.id < key; });
-  return found != snapshot.workloads.end() && found->id == id ? &*found : nullptr;
-}
-
-const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id) {
-  return find_workload(const_cast<model::Snapshot&>(snapshot), id);  // the function only looks
-}
-
 HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, const std::string& workload,
                    Attribute attribute, const Held* before) {
   return model::held_cause(plan, find_workload(snapshot, workload), workload,

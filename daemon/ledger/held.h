@@ -69,10 +69,6 @@ cgroup::Value value_of(const cgroup::Sampler::Reading& reading, model::Attribute
 std::optional<cgroup::Value> wanted_value(const model::Action& action,
                                           const std::optional<cgroup::Value>& original);
 
-// nullptr where there is no such workload.
-const model::Workload* find_workload(const model::Snapshot& snapshot, const std::string& id);
-model::Workload* find_workload(model::Snapshot& snapshot, const std::string& id);
-
 // As model::held_cause(); `before`: the limit as it was held, null if it was not.
 model::HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot,
                           const std::string& workload, model::Attribute attribute, const Held* before);

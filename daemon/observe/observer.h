@@ -10,14 +10,13 @@
 #include "daemon/observe/allowed_cpus.h"
 #include "daemon/observe/gpu_holders.h"
 #include "daemon/observe/kernel_sampling.h"
-#include "daemon/observe/lending_watch.h"
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/progress_reports.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/observe/told_places.h"
 #include "model/error.h"
 #include "model/snapshot.h"
+#include "model/standing.h"
 #include "spark/collector.h"
 #include "topology/gpu_inventory.h"
 
@@ -52,8 +51,7 @@ struct SnapshotInputs {
   // Workloads that request no vCPUs, and whose limits are fixed.
   const UnmanagedWorkloads& unmanaged = none<UnmanagedWorkloads>();
   const Overrides& overrides;
-  const StragglerWatch& stragglers = none<StragglerWatch>();
-  const LendingWatch& lending = none<LendingWatch>();
+  const model::Standing& standing = none<model::Standing>();
   // Limits that are fixed because the kernel refused a value.
   const RefusedLimits& refused = none<RefusedLimits>();
   const EvictionMarks& evictions = none<EvictionMarks>();
@@ -132,10 +130,7 @@ class Observer {
   // The host's present advertisement, for the snapshots from now on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
   // The used shares of the last day, and the pending workloads; likewise.
-  void set_recent_use(std::optional<model::RecentUse> recent) { snapshot_.recent_use = recent; }
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
-  // Services that the last plan gave no vCPUs of their own: their pins are shared.
-  void set_sharing(std::set<std::string> ids) { sharing_ = std::move(ids); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
   // The services that have learned sums; likewise.
   void set_services(std::map<std::string, model::ServiceProfile> services) {
@@ -194,7 +189,6 @@ class Observer {
   void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   static bool fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
-  void fill_evictions(const SnapshotInputs& inputs);
   void take_demand();
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
@@ -225,7 +219,6 @@ class Observer {
   double owners_read_at_ = -1e9;
   std::map<std::string, std::size_t> owners_;  // index in snapshot_.owned_cpus, by owner
   std::string owners_problem_;
-  std::set<std::string> sharing_;
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
   ToldPlaces told_places_;

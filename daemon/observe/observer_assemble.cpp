@@ -87,6 +87,7 @@ bool Observer::keep_living_workloads() {
     const bool known = next < before.size() && before[next].id == id && places_before[next].run == run;
     auto& workload = snapshot_.workloads.emplace_back(known ? std::move(before[next++])
                                                             : fresh_workload(found_workload.identity));
+    workload.cgroup_id = run;
     if (const auto past = past_.find(id); !known && past != past_.end() && past->second.cgroup_id == run)
       workload.usage = past->second.usage;
     places_.push_back({.found = &found_workload,
@@ -130,7 +131,7 @@ bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
   return !pass.spark.empty() || spark_awaited_ || !divided_.empty() || !leaf_problems_.empty() ||
          !progress_.empty() || !inputs.overrides.empty() || !inputs.unmanaged.empty() ||
          !inputs.refused.empty() || !owners_.empty() || !inputs.evictions.by_workload.empty() ||
-         !inputs.stragglers.empty() || !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
+         !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
 }
 
 // The place of a workload, and the values that `pass` has for it.
@@ -181,9 +182,9 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   sampler_.want_cpu_idle(cpu_idle_ || !inputs.holdings.of(Attribute::cpu_idle).empty());
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
-  fill_evictions(inputs);
-  inputs.stragglers.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
-  inputs.lending.mark(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
+  snapshot_.eviction_ended_at = inputs.evictions.ended_at;
+  snapshot_.recent_use = model::recent_use(inputs.standing, snapshot_.time);
+  model::put_on(inputs.standing, snapshot_);
   take_demand();
   std::erase_if(resident_rounds_, [now = snapshot_.time](const auto& item) {
     return std::abs(now - item.second.time) > kResidentPause_s;
@@ -201,13 +202,9 @@ const model::Snapshot& Observer::assemble_untouched(const SnapshotInputs& inputs
     fill_limits(workload, entry, inputs);
     fill_life(workload, entry, inputs);
   }
-  fill_evictions(inputs);
+  snapshot_.eviction_ended_at.reset();
+  snapshot_.spark_evicted.clear();
   return snapshot_;
-}
-
-void Observer::fill_evictions(const SnapshotInputs& inputs) {
-  snapshot_.eviction_ended_at = inputs.evictions.ended_at;
-  snapshot_.spark_evicted = inputs.evictions.apps;
 }
 
 // Adds the present sum of the services' memory to the readings. Without any known use there is none.
@@ -362,9 +359,8 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   const bool pinned = pin != nullptr;
   static const model::CpuSet kNone;
   workload.cpus = pinned ? pin->cpus() : kNone;
-  workload.shares = pinned && !sharing_.empty() &&
-                    workload.workload_class == model::WorkloadClass::latency_sensitive &&
-                    sharing_.contains(workload.id);
+  workload.shares = pinned && workload.workload_class == model::WorkloadClass::latency_sensitive &&
+                    inputs.standing.sharing.contains(workload.id);
   // A policy asks for no other one, and traces keep each of them.
   const auto& pressure = entry.reading.cpu_pressure_some_avg10;
   const bool own_vcpus =
@@ -432,10 +428,7 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
                     .memory = entry.leaf || fixed(Attribute::memory_high),
                     .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
                     .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value()};
-  // The holders of GPUs and the finds of stragglers are joined afterwards.
-  workload.gpus.clear();
-  workload.straggled_at.reset();
-  workload.pressed_at.reset();
+  workload.gpus.clear();  // their holders are joined afterwards
 }
 
 // Whether the workload may end, and when its eviction began. Returns whether evictions have a mark of it.

@@ -44,7 +44,7 @@ std::optional<std::string> BusLink::polkit_problem() const {
   return problem() ? "not asked without a bus" : listener_->polkit_problem();
 }
 
-void BusLink::tell(const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
+void BusLink::tell(const std::vector<LogEntry>& entries, const StragglersNews& news) {
   if (listener_) news_.tell(*listener_, *control_, *observer_, entries, news);
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/ledger/log_entry.h"
+#include "daemon/ledger/straggler_news.h"
 #include "daemon/observe/observer.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/serve/bus_news.h"
 #include "daemon/serve/control.h"
 #include "model/error.h"
@@ -38,7 +38,7 @@ class BusLink {
   // Why polkit cannot be asked; nullopt where it can.
   std::optional<std::string> polkit_problem() const;
   // Tells the listener, where there is one, what a tick or a call has changed.
-  void tell(const std::vector<LogEntry>& entries, const StragglerWatch::News& news);
+  void tell(const std::vector<LogEntry>& entries, const StragglersNews& news);
   // Tells it the new entries of the decision log.
   void decided(const std::vector<LogEntry>& entries);
 

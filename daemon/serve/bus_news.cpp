@@ -81,7 +81,7 @@ void BusNews::start(const Control& control, const Observer& observer) {
 }
 
 void BusNews::tell(Listener& listener, const Control& control, const Observer& observer,
-                   const std::vector<LogEntry>& entries, const StragglerWatch::News& news) {
+                   const std::vector<LogEntry>& entries, const StragglersNews& news) {
   auto current = now(control, observer);
   auto before = known_.begin();
   for (const auto& workload : current) {

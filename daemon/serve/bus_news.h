@@ -2,8 +2,8 @@
 #pragma once
 
 #include "daemon/ledger/log_entry.h"
+#include "daemon/ledger/straggler_news.h"
 #include "daemon/observe/observer.h"
-#include "daemon/observe/straggler_watch.h"
 #include "daemon/serve/control.h"
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class BusNews {
   // The listener knows the present state.
   void start(const Control& control, const Observer& observer);
   void tell(Listener& listener, const Control& control, const Observer& observer,
-            const std::vector<LogEntry>& entries, const StragglerWatch::News& news);
+            const std::vector<LogEntry>& entries, const StragglersNews& news);
 
  private:
   struct Known {

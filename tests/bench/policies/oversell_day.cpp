@@ -240,7 +240,7 @@ class Node {
     tasks_.push_back({.profile = profile, .started = when, .id = std::move(id), .usage = {}});
   }
 
-  // As berthd does (daemon/observe/used_shares.h, recent_use.h).
+  // As berthd does (daemon/observe/used_shares.h, policies/after.h).
   void remember(const model::OversellFindings& findings) {
     recent_.push_back({.samples = 1,
                        .cpu = findings.cpu.utilisation,

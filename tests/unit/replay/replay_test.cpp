@@ -184,7 +184,7 @@ TEST(Standing, AnEvictionHasEndedThoughTheRecordedWorkloadGoesOn) {
   model::Plan plan;
   plan.time = seen.time;
   plan.actions.push_back({.what = eviction, .policy = "spark", .decision = {}, .reason = {}});
-  standing.take(plan, seen, 0);
+  standing.take(plan, seen, {});
   recorded.time = 1006;
   standing.put_on(recorded, seen);
   ASSERT_EQ(seen.workloads.size(), 1U);
@@ -222,7 +222,7 @@ TEST(Standing, AQuotaOfAnyPeriodIsPutBack) {
                             .policy = "straggler",
                             .decision = {},
                             .reason = {}});
-    standing.take(plan, seen, 0);
+    standing.take(plan, seen, {});
     recorded.time += 1;
     standing.put_on(recorded, seen);
   };

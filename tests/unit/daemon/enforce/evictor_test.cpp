@@ -46,38 +46,6 @@ TEST_F(EvictorTest, TellsHowLongAnEvictionTook) {
   EXPECT_EQ(evictor.take_durations(), (std::vector<double>{7.5}));
 }
 
-TEST_F(EvictorTest, WhoseExecutorWasEvictedIsKnownAsLongAsMemoryIsShort) {
-  Child child;
-  run_in_it({&child});
-  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
-  begin();
-  ASSERT_EQ(evictor.marks().apps, (std::map<std::string, double>{{"app-1", 1000}}));
-  evictor.look_at_memory(true, 1500, 60);
-  evictor.look_at_memory(false, 1559, 60);
-  EXPECT_EQ(evictor.marks().apps.size(), 1U);
-  evictor.look_at_memory(false, 1560, 60);
-  EXPECT_TRUE(evictor.marks().apps.empty());
-}
-
-TEST_F(EvictorTest, WhoEndsOneByHandHoldsNobody) {
-  Child child;
-  run_in_it({&child});
-  workload.spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
-  auto action = action_of();
-  action.policy = kByHand;
-  ASSERT_TRUE(evictor.begin(target, workload, action, now));
-  EXPECT_TRUE(evictor.marks().apps.empty());
-}
-
-TEST(EvictionMarksTest, AClockThatWentBackHoldsNobodyForLong) {
-  EvictionMarks marks;
-  marks.apps = {{"app-1", 2000}, {"app-2", 990}};
-  marks.look_at_memory(false, 1000, 60);
-  EXPECT_EQ(marks.apps, (std::map<std::string, double>{{"app-2", 990}}));
-  marks.look_at_memory(false, 1001, 0);
-  EXPECT_TRUE(marks.apps.empty()) << "0: nobody";
-}
-
 TEST_F(EvictorTest, WhoDoesNotIsKilledByItsGroupOnceItsGraceIsOver) {
   Child child([] { std::signal(SIGTERM, SIG_IGN); });
   run_in_it({&child});

@@ -170,7 +170,7 @@ class LeavesTest : public testing::Test {
     tree.write(kScope, "cgroup.procs", "");
     enter(kScope, 7);
   }
-  model::Workload& whole() { return *daemon::find_workload(snapshot, worker); }
+  model::Workload& whole() { return *model::find_workload(snapshot, worker); }
   std::string pids(const std::string& path) const { return tree.read(path, "cgroup.procs"); }
   bool exists(const std::string& path) const { return std::filesystem::exists(tree.root() / path); }
 

@@ -72,9 +72,9 @@ TEST_F(LeavesTest, ALeafIsGivenUpOnceItsOriginIsLatencySensitive) {
   tick();
   find_leaf(kFirst);
   whole().workload_class = model::WorkloadClass::latency_sensitive;
-  daemon::find_workload(snapshot, kFirst)->evicted_at = 990;
+  model::find_workload(snapshot, kFirst)->evicted_at = 990;
   EXPECT_EQ(tick(), Told{}) << "it is ending";
-  daemon::find_workload(snapshot, kFirst)->evicted_at.reset();
+  model::find_workload(snapshot, kFirst)->evicted_at.reset();
   EXPECT_EQ(tick(), Told{"restore spark/worker.berth-executor-7-70 restored"});
   EXPECT_EQ(pids(worker), "4\n9\n7\n8\n");
   EXPECT_FALSE(exists(kFirst));

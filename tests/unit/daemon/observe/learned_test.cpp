@@ -2,7 +2,6 @@
 // Figures learned of a node outlive the daemon, as far as their workloads are still there.
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
-#include "daemon/observe/recent_use.h"
 #include "daemon/observe/used_shares.h"
 #include "tests/unit/daemon/daemon_fixture.h"
 
@@ -36,27 +35,6 @@ class LearnedTest : public testing::Test {
   test::FakeNode node;
   std::optional<std::string> warning;
 };
-
-TEST(RecentUseTest, HasTheMeansOfTheLastFiveMinutes) {
-  RecentUseWatch watch;
-  EXPECT_EQ(watch.means(1000), std::nullopt);
-  const auto add = [&watch](double time, double cpu, double memory, double load1) {
-    model::Plan plan = found(time, {}, {});
-    plan.findings.oversell->cpu.utilisation = cpu;
-    plan.findings.oversell->memory.utilisation = memory;
-    watch.take(plan, load1);
-  };
-  add(1000, 0.9, 0.1, 16);
-  add(1100, 0.5, 0.2, 8);
-  add(1300, 0.1, 0.4, 2);
-  EXPECT_EQ(watch.means(1301),
-            (model::RecentUse{.samples = 2, .cpu = 0.3, .memory = 0.30000000000000004, .load1 = 5}));
-  EXPECT_EQ(watch.means(1500)->samples, 1);
-  EXPECT_EQ(watch.means(1600), std::nullopt);
-  EXPECT_EQ(watch.means(1200)->cpu, 0.5) << "a clock that went back";
-  watch.take({}, 1);  // a plan without findings
-  EXPECT_EQ(watch.means(1301)->samples, 2);
-}
 
 class PastUsageTest : public LearnedTest {
  protected:

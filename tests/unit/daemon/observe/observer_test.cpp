@@ -31,7 +31,7 @@ class ObserverTest : public testing::Test {
     observer.take_changes();
     messages = observer.read(now);
     return observer.assemble(
-        {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .stragglers = stragglers});
+        {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .standing = standing});
   }
   // Ticks until there is a sample of that time: rates are not taken over less than a millisecond.
   const model::Snapshot& tick_to_sample(Observer& observer, double now) {
@@ -48,7 +48,7 @@ class ObserverTest : public testing::Test {
 
   test::FakeNode node;
   Holdings holdings;
-  StragglerWatch stragglers;
+  model::Standing standing;
   UnmanagedWorkloads unmanaged;
   std::optional<std::string> warning;
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
@@ -70,7 +70,9 @@ TEST_F(ObserverTest, ItsSnapshotCanBeReadBackWhateverTheTreeHolds) {
   EXPECT_EQ(snapshot.workloads[1].memory_high_bytes, std::nullopt);
   const auto read = model::parse_snapshot(model::to_json(snapshot));
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(read->snapshot.workloads, snapshot.workloads);
+  auto workloads = snapshot.workloads;
+  for (auto& workload : workloads) workload.cgroup_id = 0;  // no document has it
+  EXPECT_EQ(read->snapshot.workloads, workloads);
 }
 
 TEST_F(ObserverTest, AddsUpWhatServicesUse) {
@@ -447,7 +449,7 @@ TEST_F(ObserverTest, AssemblingTwiceKeepsAReadingOnce) {
   tick_to_sample(*observer, 1001);
   const auto count = only(observer->snapshot()).usage.size();
   observer->assemble(
-      {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .stragglers = stragglers});
+      {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .standing = standing});
   EXPECT_EQ(only(observer->snapshot()).usage.size(), count);
 }
 
@@ -536,10 +538,10 @@ TEST_F(ObserverTest, RemembersStragglersOfThisRunOnly) {
   node.add_group("web/a");
   auto observer = start();
   EXPECT_EQ(tick(*observer, 1000).straggler_seen_at, std::nullopt);
-  model::Plan plan;
-  plan.time = 1000;
-  plan.findings.straggler.emplace().tasks["web/a"].straggler = true;
-  stragglers.take(plan, [&](const std::string& id) { return observer->cgroup_id(id); });
+  model::RunMemory& memory = standing.runs["web/a"];
+  memory.run = model::run_of(only(observer->snapshot()));
+  memory.straggled_at = 1000;
+  standing.straggler_seen_at = 1000;
   EXPECT_EQ(tick(*observer, 1001).straggler_seen_at, 1000);
   EXPECT_EQ(only(observer->snapshot()).straggled_at, 1000);
   const auto run = observer->cgroup_id("web/a");
@@ -569,7 +571,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
     observer->assemble({.holdings = holdings,
                         .unmanaged = unmanaged,
                         .overrides = *overrides,
-                        .stragglers = stragglers,
+                        .standing = standing,
                         .refused = refused});
     return only(observer->snapshot()).fixed;
   };

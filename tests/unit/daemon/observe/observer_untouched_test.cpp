@@ -43,13 +43,10 @@ class RandomNode {
     observer_->read(now);
     change_facts();
     change_shadow(now);
-    observer_->assemble({.holdings = holdings_,
-                         .unmanaged = unmanaged_,
-                         .overrides = *overrides_,
-                         .stragglers = stragglers_,
-                         .evictions = evictions_});
+    observer_->assemble(
+        {.holdings = holdings_, .unmanaged = unmanaged_, .overrides = *overrides_, .evictions = evictions_});
     change_shadow(now);  // the plan is carried out in the shadow before the snapshot is shown
-    const SnapshotInputs bare{.unmanaged = unmanaged_, .overrides = *overrides_, .stragglers = stragglers_};
+    const SnapshotInputs bare{.unmanaged = unmanaged_, .overrides = *overrides_};
     const std::string shadowed = model::to_json(observer_->snapshot());
     std::string untouched = model::to_json(observer_->assemble_untouched(bare));
     shown_other_ |= shadowed != untouched;
@@ -86,7 +83,6 @@ class RandomNode {
       if (one_in(6)) {
         evictions_.by_workload[id] = {.cgroup_id = run_of(id),
                                       .evicted_at = one_in(4) ? std::nullopt : std::optional(now)};
-        evictions_.apps["app-" + id] = now;
         evictions_.ended_at = now;
       }
     }
@@ -113,7 +109,6 @@ class RandomNode {
   Holdings holdings_;
   EvictionMarks evictions_;
   UnmanagedWorkloads unmanaged_;
-  StragglerWatch stragglers_;
   std::optional<std::string> warning_;
   std::optional<Overrides> overrides_{std::in_place, node_.runtime_dir(), warning_};
   bool shown_other_ = false;

@@ -195,7 +195,7 @@ TEST_F(BusNewsTest, LimitsAndStragglers) {
   BusNews news;
   news.start(daemon->control(), **observer);
   heard.news.clear();
-  StragglerWatch::News stragglers;
+  StragglersNews stragglers;
   stragglers.found.push_back({"web/a", "late", {}, "d-2"});
   stragglers.relocate.push_back({"web/b", "too big", {}, ""});
   news.tell(recorder, daemon->control(), **observer,

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A snapshot has the figures that were read of the host. A standing has berth's memory of its own earlier
+// plans.
+#pragma once
+
+#include "model/borrowing.h"
+#include "model/snapshot.h"
+#include "model/workload.h"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace berth::model {
+
+// The name of a run: the id of its cgroup. A recorded workload has none, so there it is the time at which the
+// run began, in epoch seconds.
+struct RunId {
+  std::uint64_t cgroup_id = 0;
+  double created = 0;
+
+  friend bool operator==(const RunId&, const RunId&) = default;
+};
+RunId run_of(const Workload& workload);
+
+// The memory of policies about one run. Times are epoch seconds.
+struct RunMemory {
+  RunId run;
+  std::optional<double> straggled_at;   // the last tick that found it a straggler
+  std::optional<double> relocated_at;   // the last tick that found that it should run elsewhere
+  std::optional<double> pressed_at;     // the last tick at which it wanted back its loan
+  std::optional<LendingState> lending;  // of an instance, while interference.borrow is on
+
+  friend bool operator==(const RunMemory&, const RunMemory&) = default;
+};
+
+// The utilisation of the host in one tick, as RecentUse has it.
+struct TickUse {
+  double time = 0;  // epoch seconds
+  double cpu = 0;
+  double memory = 0;
+  double load1 = 0;
+
+  friend bool operator==(const TickUse&, const TickUse&) = default;
+};
+
+// A plain value. policies/after.h computes the next one.
+struct Standing {
+  std::map<std::string, RunMemory> runs;    // by workload id; runs that policies found something of
+  std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
+  // Ids of services that the last plan gave no vCPUs of their own: their pins are shared.
+  std::set<std::string> sharing;
+  // By Spark application: epoch seconds when the last eviction of one of its executors or drivers began, for
+  // lack of memory. It stays until the lack is over.
+  std::map<std::string, double> spark_evicted;
+  std::optional<double> memory_short_at;  // epoch seconds: when memory was last short
+  std::deque<TickUse> recent;             // of the last kRecent_s, oldest first
+
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
+// The time of Snapshot::recent_use, in seconds.
+inline constexpr double kRecent_s = 300;
+
+// The memory of the berth that recorded the snapshot, as far as the snapshot shows it.
+Standing standing_in(const Snapshot& recorded);
+
+// Fills in the members of the snapshot that policies read as memory, all of them: straggler_seen_at,
+// spark_evicted, and of each workload straggled_at, pressed_at and lending. Workloads ascend by id.
+void put_on(const Standing& standing, Snapshot& snapshot);
+
+// Means over the ticks of the kRecent_s before `now`, epoch seconds; nullopt if there is none.
+std::optional<RecentUse> recent_use(const Standing& standing, double now);
+
+// Ids of the workloads that lend vCPUs.
+std::set<std::string> lenders(const Standing& standing);
+
+// After berth has put everything back: nothing is lent any more.
+void forget_lending(Standing& standing);
+// After a change of the mode: the evictions of the other mode count for nothing.
+void forget_evictions(Standing& standing);
+
+}  // namespace berth::model

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "model/plan.h"
+#include "model/snapshot.h"
+#include "model/standing.h"
+#include "policies/settings.h"
+
+#include <set>
+#include <string>
+
+namespace berth::policies {
+
+// Tells which actions of a plan happened. All others than evictions count as carried out.
+struct Outcomes {
+  std::set<std::string> evicted;  // ids of the workloads whose eviction began
+};
+
+// The outcomes of a plan that is carried out as a whole, as in observe mode and in a replay.
+Outcomes all_of(const model::Plan& plan);
+
+// Returns what stands after a plan, for the next tick. `plan` was made of `snapshot`, in which `standing`
+// was. berthd in either mode and the replay call this one function. Pure. It forgets runs that the snapshot
+// has no more.
+model::Standing after(model::Standing standing, const model::Snapshot& snapshot, const model::Plan& plan,
+                      const Outcomes& outcomes, const PolicySettings& settings);
+
+}  // namespace berth::policies
