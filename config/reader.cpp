@@ -97,10 +97,7 @@ std::string in_table(const std::string& prefix) {
 // it.
 constexpr const char* kBelongsAtTop = "; it belongs at the top level, before the first [table]";
 
-bool is_known_at_top(std::string_view key) {
-  return std::any_of(known_keys().begin(), known_keys().end(),
-                     [&](const Key& known) { return known.name == key; });
-}
+bool is_known_at_top(std::string_view key) { return find_spec(setting_specs(), key) != nullptr; }
 
 std::string unknown_key(const std::string& prefix, std::string_view key) {
   auto text = fmt::format("unknown key {} {}", quote(key), in_table(prefix));

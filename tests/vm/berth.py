@@ -100,8 +100,6 @@ class = "best-effort"
 MIB = 1 << 20
 # Uses CPU now and then. A load that spins slows an emulated host down, and with it each command of a test.
 LIGHT = "sh -c 'while :; do sleep 1; done'"
-# FOR_EVERY_TEST has it, too; it says that several ticks have to pass.
-OFTEN = 'sampling.interval = "250ms"'
 
 
 def holder(mib: int) -> str:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from berth import LIGHT, OFTEN, RULES, Berth, run_command
+from berth import LIGHT, RULES, Berth, run_command
 from evictions import remove_groups, start_in_group, wait_listed
 from test_frozen import GROUPS
 from test_restore import BE, LS, assert_as_before
@@ -43,7 +43,7 @@ def load(berth: Berth) -> Iterator[dict[str, str]]:
 
 
 def start(berth: Berth, rules: str = RULES) -> None:
-    berth.start("enforce", OFTEN, rules + GROUPS)
+    berth.start("enforce", "", rules + GROUPS)
     berth.wait_cpusets_change({LS: "", BE: "0-6"})
     berth.guest.poll(f"test $(cat {GROUP}/cpuset.cpus) != 0-6", 30, what="the pin of the plain cgroup")
 
@@ -153,7 +153,7 @@ def test_a_cgroup_that_took_over_a_name_keeps_its_own_values(berth: Berth, load:
     berth.guest.run(f"echo 1 > {GROUP}/cgroup.kill; until rmdir {GROUP}; do sleep 0.1; done")
     start_in_group(berth, "one", "sleep infinity")
     berth.guest.write_file(f"{GROUP}/cpuset.cpus", "3")
-    berth.start("observe", OFTEN, RULES + GROUPS)
+    berth.start("observe", "", RULES + GROUPS)
     wait_listed(berth, WORKLOAD)
     berth.wait_for_cpuset(BE, "0-6")
     assert berth.guest.run(f"cat {GROUP}/cpuset.cpus").stdout.strip() == "3"
@@ -215,6 +215,6 @@ def test_pids_that_are_used_again_are_left_alone(berth: Berth, load: dict[str, s
         "[ $! -ne $pid ] || break; kill $!; done; echo $pid > /sys/fs/cgroup/berthtest/other/cgroup.procs; echo $pid"
     )
     pid = berth.guest.run(reuse).stdout.split()[-1]
-    berth.start("observe", OFTEN, RULES + GROUPS)
+    berth.start("observe", "", RULES + GROUPS)
     berth.wait_for_cpuset(BE, "0-6")
     assert berth.guest.run("cat /sys/fs/cgroup/berthtest/other/cpuset.cpus /sys/fs/cgroup/berthtest/other/cgroup.procs").stdout.split() == ["5", pid]

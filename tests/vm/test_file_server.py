@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from berth import OFTEN, Berth
+from berth import Berth
 
 PROGRAM, ON_GUEST = Path(__file__).with_name("silent.py"), "/usr/local/share/berth-test-silent.py"
 POINT = "/run/berth-test-served"
@@ -56,7 +56,7 @@ def write(berth: Berth, progress: float) -> None:
 @pytest.mark.usefixtures("directory")
 def test_a_file_server_on_the_directory_of_a_progress_file_is_not_asked(berth: Berth) -> None:
     berth.start_unit(LS)
-    berth.start("enforce", OFTEN, RULES)
+    berth.start("enforce", "", RULES)
     berth.wait_pinned(LS)
     write(berth, 0.25)
     pid = berth.pid()
@@ -65,7 +65,7 @@ def test_a_file_server_on_the_directory_of_a_progress_file_is_not_asked(berth: B
     assert berth.pid() == pid
     berth.guest.poll(lambda: "is not entered: it is a file system that may hang (fuse)" in berth.journal(POINT), 60, what="a message")
     berth.stop()
-    berth.start("enforce", OFTEN, RULES)  # it goes there in its first tick
+    berth.start("enforce", "", RULES)  # it goes there in its first tick
     berth.wait_pinned(LS)
     end_server(berth)
     write(berth, 0.5)
@@ -75,7 +75,7 @@ def test_a_file_server_on_the_directory_of_a_progress_file_is_not_asked(berth: B
 def test_a_berthd_that_was_killed_and_hangs_keeps_no_other_from_its_work(berth: Berth) -> None:
     berth.start_units({LS: "sleep infinity", BE: "sleep infinity"})
     before = berth.cpusets(LS, BE)
-    berth.start("enforce", OFTEN, RULES)
+    berth.start("enforce", "", RULES)
     berth.wait_pinned(LS)
     berth.wait_cpusets_change(before)
     berth.add_unit_drop_in("[Service]\nRestart=no\nExecStopPost=\n")
@@ -98,7 +98,7 @@ def test_a_berthd_that_was_killed_and_hangs_keeps_no_other_from_its_work(berth: 
         assert f"pid {holder}" in restored.stderr and "taken over" in restored.stderr, restored
         berth.guest.poll(lambda: berth.cpusets(LS, BE) == before, 60, what="the cpusets to be as before")
         berth.guest.run("systemctl unmask --runtime berthd.service")
-        berth.start("enforce", OFTEN, RULES)
+        berth.start("enforce", "", RULES)
         berth.wait_pinned(LS)
         berth.wait_ticks(4)
         assert "State:\tD" in berth.guest.run(f"cat /proc/{holder}/status").stdout

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from berth import LIGHT, OFTEN, Berth, cpus_of
+from berth import LIGHT, Berth, cpus_of
 from conftest import installed
 from guestlib import TOPOLOGIES, Guest
 from test_placement import MEMORY_NODES, memory_nodes
@@ -49,7 +49,7 @@ def test_memory_is_bound_to_nodes_of_the_pin_that_have_memory(numa_berth: Berth)
     # Each socket has three vCPUs, so that each instance of two has a socket of its own.
     for unit in UNITS:
         berth.start_unit(unit, LIGHT)
-    berth.start("enforce", OFTEN + MEMORY_NODES)
+    berth.start("enforce", MEMORY_NODES)
     berth.wait_pinned(*UNITS)
 
     topology = json.loads(guest.run("berthctl topology --json").stdout)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from berth import LIGHT, OFTEN, RULES, Berth, cpus_of
+from berth import LIGHT, RULES, Berth, cpus_of
 from conftest import installed
 from guestlib import Guest
 
@@ -61,7 +61,7 @@ def test_a_partition_made_by_hand_keeps_its_vcpus_and_its_work(berth: Berth) -> 
         before = read(berth, PARTITION, *names)
         assert before[1] == "root"
         berth.start_units(dict.fromkeys((LS1, LS2, BE1), LIGHT))
-        berth.start("enforce", extra=OFTEN, rules=RULES + rules)
+        berth.start("enforce", rules=RULES + rules)
         berth.guest.poll(lambda: owners(berth).get(PARTITION) == ("6-7", "partition"), 60, what="the partition to be known")
         all_off(berth, {6, 7}, LS1, LS2, BE1)
         assert berth.workloads()[PARTITION]["managed"] is False
@@ -71,7 +71,7 @@ def test_a_partition_made_by_hand_keeps_its_vcpus_and_its_work(berth: Berth) -> 
 def test_the_exclusive_vcpus_of_a_container_stay_its_own(berth: Berth) -> None:
     with group(berth, POD, cpuset_cpus="4-5"), group(berth, OTHER, cpuset_cpus="0-3,6-7"):
         berth.start_units(dict.fromkeys((LS1, LS2, BE1), LIGHT))
-        berth.start("enforce", extra=OFTEN)
+        berth.start("enforce")
         berth.guest.poll(lambda: owners(berth) == {POD: ("4-5", "kubelet")}, 60, what="the container to be known")
         all_off(berth, {4, 5}, LS1, LS2, BE1)
         assert read(berth, POD, "cpuset.cpus") == ["4-5"]
@@ -90,6 +90,6 @@ def isolating_guest() -> Iterator[Guest]:
 def test_isolated_vcpus_are_given_to_nobody(isolating_guest: Guest) -> None:
     for berth in installed(isolating_guest):
         berth.start_units(dict.fromkeys((LS1, LS2, BE1), LIGHT))
-        berth.start("enforce", extra=OFTEN)
+        berth.start("enforce")
         all_off(berth, {2, 3}, LS1, LS2, BE1)
         assert owners(berth) == {None: ("2-3", "isolated")}

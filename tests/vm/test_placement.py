@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth import LIGHT, OFTEN, READ_CPUSET, Berth, cpus_of
+from berth import LIGHT, READ_CPUSET, Berth, cpus_of
 from longrun import result_of
 
 LS1, LS2, LS3 = (f"berth-test-ls{n}.service" for n in (1, 2, 3))
@@ -28,8 +28,7 @@ memory_nodes = true
 MOVES = int(os.environ.get("BERTH_MOVES", "40"))
 COOL_DOWN_s = 0.5
 MOST_MOVES = 2
-MOVING = f"""{OFTEN}
-safety.repin_cooldown = {COOL_DOWN_s}
+MOVING = f"""safety.repin_cooldown = {COOL_DOWN_s}
 [interference]
 search = "optimal"
 max_moves = {MOST_MOVES}
@@ -63,7 +62,7 @@ def follows(cpus: str, mems: str) -> bool:
 def test_admitted_work_is_pinned_where_it_was_told_and_its_memory_follows(berth: Berth) -> None:
     guest = berth.guest
     berth.start_unit(LS1, LIGHT)
-    berth.start("enforce", OFTEN + OPTIMAL + MEMORY_NODES)
+    berth.start("enforce", OPTIMAL + MEMORY_NODES)
     berth.wait_pinned(LS1)
     request = json.dumps({"schema": "berth.request/1", "id": LS3, "vcpus": 2})
     answer = json.loads(guest.run(f"echo '{request}' | berthctl admit --request - --json").stdout)
@@ -102,7 +101,7 @@ def test_admitted_work_is_pinned_where_it_was_told_and_its_memory_follows(berth:
 def test_work_that_no_numa_node_holds_is_admitted_on_both_and_shares_them(berth: Berth) -> None:
     guest = berth.guest
     berth.start_unit(LS1, LIGHT)
-    berth.start("enforce", OFTEN + OPTIMAL)
+    berth.start("enforce", OPTIMAL)
     berth.wait_pinned(LS1)
     request = json.dumps({"schema": "berth.request/1", "id": BE, "class": "best-effort", "vcpus": 5})
     answer = json.loads(guest.run(f"echo '{request}' | berthctl admit --request - --json").stdout)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth import LIGHT, OFTEN, Berth
+from berth import LIGHT, Berth
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples" / "progress"
 GUEST_EXAMPLES = "/usr/local/share/berth-test-progress"
@@ -115,7 +115,7 @@ def test_nobody_speaks_for_somebody_else_s_workload(berth: Berth) -> None:
 def test_a_service_reports_in_a_file_that_its_rule_names(berth: Berth) -> None:
     push_examples(berth)
     # None of its reports is to be missed. A berthd that has just started loads its programs for the kernel, and takes nothing else in meanwhile.
-    berth.start(extra=OFTEN, rules=RULES)
+    berth.start(rules=RULES)
     berth.wait_ticks(2)
     command = f"sh -c '{GUEST_EXAMPLES}/progress.sh /run/berth-test-ls-7/progress && exec sleep infinity'"
     unit = "berth-test-ls@7.service"
@@ -171,7 +171,7 @@ def test_explains_workloads_and_decisions(berth: Berth) -> None:
 
 
 def test_what_a_service_s_work_costs_is_recorded_and_fit(berth: Berth) -> None:
-    berth.start(extra=OFTEN, rules=RULES)
+    berth.start(rules=RULES)
     berth.guest.write_file("/root/berth-test-work", WORK)
     command = "python3 /root/berth-test-work /run/berth-test-ls-9/progress"
     berth.start_unit("berth-test-ls@9.service", command, "RuntimeDirectory=berth-test-ls-9")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth import OFTEN, Berth, cpus_of
+from berth import Berth, cpus_of
 
 LS = "berth-test-ls1.service"
 ID = f"system.slice/{LS}"
@@ -24,7 +24,7 @@ while True:
     time.sleep(0.5)
 """
 # Every wait of an emulated vCPU is longer.
-STRICT = f'{OFTEN}\nsafety.repin_cooldown = "1s"\n[interference]\nmax_runq_latency = "1us"'
+STRICT = 'safety.repin_cooldown = "1s"\n[interference]\nmax_runq_latency = "1us"'
 
 
 def work_with(berth: Berth, processes: int) -> None:
