@@ -136,7 +136,7 @@ StatusReport Answers::status_report() const {
   report.lending_withdrawn = from_.lending.withdrawn;
   report.evictions = from_.enforcement.eviction_counts();
   report.oversell = from_.plan.findings.oversell;
-  report.advertised = from_.advertising.advertised();
+  report.advertised = from_.standing.advertised;
   report.reservations = from_.admissions.size();
   report.undo_records = from_.enforcement.undo_records();
   report.dropped_to_journal = os::journal_outbox().dropped();

@@ -7,7 +7,6 @@
 #include "daemon/ledger/lending_counts.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
-#include "daemon/report/advertising.h"
 #include "daemon/report/report_json.h"
 #include "daemon/senses.h"
 #include "daemon/serve/control.h"
@@ -15,6 +14,7 @@
 #include "daemon/setup.h"
 #include "model/error.h"
 #include "model/plan.h"
+#include "model/standing.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -50,7 +50,7 @@ class Answers final : public Control {
     Messenger& messenger;
     Admissions& admissions;
     Learned& learned;
-    const Advertising& advertising;
+    const model::Standing& standing;
     const LendingCounts& lending;
     const MetricsEndpoint& metrics;
     const model::Plan& plan;  // of the last tick
@@ -96,7 +96,7 @@ class Answers final : public Control {
   std::optional<double> score_node() const override;
   WorkloadCounts counts() const override { return counts_; }
   std::string best_effort_cpus() const override;
-  model::Advertised advertised() const override { return from_.advertising.advertised(); }
+  model::Advertised advertised() const override { return from_.standing.advertised; }
   std::vector<WorkloadView> workloads() const override;
   std::optional<WorkloadView> workload(const std::string& id) const override;
   std::string log_level() const override;

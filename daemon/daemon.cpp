@@ -63,7 +63,7 @@ Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<os::LockFile> host_lo
                        .messenger = messenger_,
                        .admissions = admissions_,
                        .learned = learned_,
-                       .advertising = advertising_,
+                       .standing = standing_,
                        .lending = lending_,
                        .metrics = metrics_,
                        .plan = plan_,
@@ -154,13 +154,12 @@ void Daemon::tick() {
 void Daemon::decide() {
   const double now = setup_->clock.now();
   const UnmanagedWorkloads unmanaged_before = enforcement_.unmanaged();
-  senses_->observer().set_advertised(advertising_.advertised());
   learned_.show();
   messenger_.record(admissions_.expire(now));
   messenger_.record(admissions_.meet(now));
   admissions_.set_pending(true);
   auto entries = take_steps(now);
-  append(entries, advertising_.take(plan_, enforcement_.mode()));
+  append(entries, advertising_entries(standing_.advertised, plan_, enforcement_.mode()));
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
   announcer_.attempt("used shares", learned_.take(plan_));
@@ -178,8 +177,8 @@ void Daemon::decide() {
   Announcer::unmanaged(unmanaged_before, enforcement_.unmanaged(), enforcement_.mode(), may_announce);
   departures_.take(entries, setup_->clock.wall_ahead_s());
   departures_.take(news.relocate, plan_, enforcement_.enforces());
-  announcer_.attempt("state file", advertising_.write(plan_, departures_.newest_first(), enforcement_.mode(),
-                                                      senses_->interval_s()));
+  announcer_.attempt("state file", advertising_.write(plan_, standing_.advertised, departures_.newest_first(),
+                                                      enforcement_.mode(), senses_->interval_s()));
   messenger_.publish(entries, news);
 }
 
@@ -275,7 +274,7 @@ std::vector<LogEntry> Daemon::show_untouched() {
 Admissions::Node Daemon::node() {
   return {.observer = senses_->observer(),
           .settings = setup_->settings.policies,
-          .advertised = advertising_.advertised(),
+          .advertised = standing_.advertised,
           .mode = enforcement_.mode()};
 }
 

@@ -105,8 +105,8 @@ class Daemon {
   Overrides overrides_;
   Learned learned_;
   Admissions admissions_;
-  Advertising advertising_;   // over changes of mode
-  Departures departures_;     // likewise
+  Advertising advertising_;
+  Departures departures_;     // over changes of mode
   model::Standing standing_;  // after the last plan
   LendingCounts lending_;
   model::Plan plan_;             // enforcing: carried out; observing: what the shadow would have done

@@ -12,6 +12,7 @@ Standing standing_in(const Snapshot& recorded) {
   Standing standing;
   standing.straggler_seen_at = recorded.straggler_seen_at;
   standing.spark_evicted = recorded.spark_evicted;
+  standing.advertised = recorded.advertised;
   for (const Workload& workload : recorded.workloads) {
     if (workload.shares) standing.sharing.insert(workload.id);
     if (!workload.straggled_at && !workload.pressed_at && !workload.lending) continue;
@@ -27,6 +28,7 @@ Standing standing_in(const Snapshot& recorded) {
 void put_on(const Standing& standing, Snapshot& snapshot) {
   snapshot.straggler_seen_at = standing.straggler_seen_at;
   snapshot.spark_evicted = standing.spark_evicted;
+  snapshot.advertised = standing.advertised;
   static const RunMemory kNothing;
   auto known = standing.runs.begin();
   for (Workload& workload : snapshot.workloads) {

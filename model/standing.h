@@ -4,6 +4,7 @@
 #pragma once
 
 #include "model/borrowing.h"
+#include "model/oversell.h"
 #include "model/snapshot.h"
 #include "model/workload.h"
 
@@ -57,6 +58,7 @@ struct Standing {
   // lack of memory. It stays until the lack is over.
   std::map<std::string, double> spark_evicted;
   std::optional<double> memory_short_at;  // epoch seconds: when memory was last short
+  Advertised advertised;                  // as schedulers know it
   std::deque<TickUse> recent;             // of the last kRecent_s, oldest first
 
   friend bool operator==(const Standing&, const Standing&) = default;
@@ -68,8 +70,9 @@ inline constexpr double kRecent_s = 300;
 // The memory of the berth that recorded the snapshot, as far as the snapshot shows it.
 Standing standing_in(const Snapshot& recorded);
 
-// Fills in the members of the snapshot that policies read as memory, all of them: straggler_seen_at,
-// spark_evicted, and of each workload straggled_at, pressed_at and lending. Workloads ascend by id.
+// Fills in the members of the snapshot that policies read as memory, all of them: advertised,
+// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. Workloads
+// ascend by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
 
 // Means over the ticks of the kRecent_s before `now`, epoch seconds; nullopt if there is none.

@@ -78,6 +78,16 @@ void take_evictions(model::Standing& standing, const Snapshot& snapshot, const m
   }
 }
 
+void take_advertisement(model::Standing& standing, const model::Plan& plan) {
+  for (const model::Action& action : plan.actions) {
+    const auto* wanted = std::get_if<model::Advertise>(&action.what);
+    if (wanted == nullptr) continue;
+    auto& said =
+        wanted->resource == model::Resource::cpu ? standing.advertised.cpu : standing.advertised.memory;
+    said = {.factor = wanted->factor, .state = wanted->state};
+  }
+}
+
 void take_use(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
   if (!plan.findings.oversell) return;
   auto& recent = standing.recent;
@@ -104,6 +114,7 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
   take_stragglers(standing, snapshot, plan);
   take_lenders(standing, snapshot, plan);
   take_evictions(standing, snapshot, plan, outcomes, settings.spark.hold_s);
+  take_advertisement(standing, plan);
   take_use(standing, snapshot, plan);
   standing.sharing = without_own_vcpus(plan);
   return standing;

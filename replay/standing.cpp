@@ -96,9 +96,7 @@ void set_limit(std::optional<StandingLimit<T>>& limit, std::optional<T> wanted, 
 }  // namespace
 
 Standing::Standing(const model::Snapshot& recorded)
-    : advertised_(recorded.advertised),
-      eviction_ended_at_(recorded.eviction_ended_at),
-      remembered_(model::standing_in(recorded)) {
+    : eviction_ended_at_(recorded.eviction_ended_at), remembered_(model::standing_in(recorded)) {
   for (const model::Workload& workload : recorded.workloads) {
     const bool idle = workload.cpu_idle && !workload.fixed.cpu_idle;
     const bool held = !workload.cpus.empty() || !workload.memory_nodes.empty() || idle || workload.held_cpu ||
@@ -179,7 +177,6 @@ void Standing::put_on(const model::Snapshot& recorded, model::Snapshot& seen) {
     workload.shares = !workload.cpus.empty() && remembered_.sharing.contains(workload.id);
   }
   remove_gone(seen);
-  seen.advertised = advertised_;
   seen.eviction_ended_at = eviction_ended_at_;
   model::put_on(remembered_, seen);
   if (!room_known_) return;
@@ -223,13 +220,9 @@ void Standing::evict(const model::Evict& action, const model::Workload& workload
 void Standing::take(const model::Plan& plan, const model::Snapshot& seen,
                     const policies::PolicySettings& settings) {
   for (const model::Action& action : plan.actions) {
-    if (const auto* advertised = std::get_if<model::Advertise>(&action.what)) {
-      auto& said = advertised->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
-      said = {.factor = advertised->factor, .state = advertised->state};
-      continue;
-    }
-    const model::Workload* workload = find_workload(seen, *action.workload());
-    if (workload == nullptr) continue;  // a pending one
+    const std::string* id = action.workload();
+    const model::Workload* workload = id != nullptr ? find_workload(seen, *id) : nullptr;
+    if (workload == nullptr) continue;  // an advertisement, or a pending one
     if (const auto* eviction = std::get_if<model::Evict>(&action.what)) {
       evict(*eviction, *workload, plan.time);
     } else {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "model/cpu_set.h"
-#include "model/oversell.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "model/standing.h"
@@ -39,8 +38,8 @@ struct StandingRun {
   double gone_at = 0;  // with evicted_at: when it has ended
 };
 
-// All that the plans of a replay have made of the recorded host so far: pins, limits, evictions and
-// advertised factors. The load stays as it was recorded.
+// All that the plans of a replay have made of the recorded host so far: pins, limits and evictions,
+// and what policies remember. The load stays as it was recorded.
 class Standing {
  public:
   // `recorded`: the first snapshot. Its holdings stand at the beginning.
@@ -67,7 +66,6 @@ class Standing {
   void evict(const model::Evict& action, const model::Workload& workload, double now);
 
   std::map<std::string, StandingRun> runs_;  // those with anything to tell
-  model::Advertised advertised_;
   std::optional<double> eviction_ended_at_;
   model::Standing remembered_;  // by the policies
   std::map<std::string, model::Resources> room_;

@@ -12,14 +12,14 @@ namespace berth::daemon {
 
 Advertising::Advertising(const std::filesystem::path& runtime_dir) : file_(runtime_dir / "state.json") {}
 
-std::vector<LogEntry> Advertising::take(const model::Plan& plan, const char* mode) {
+std::vector<LogEntry> advertising_entries(const model::Advertised& advertised, const model::Plan& plan,
+                                          const char* mode) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
     const auto* wanted = std::get_if<model::Advertise>(&action.what);
     if (wanted == nullptr) continue;
-    auto& said = wanted->resource == model::Resource::cpu ? advertised_.cpu : advertised_.memory;
+    const auto& said = wanted->resource == model::Resource::cpu ? advertised.cpu : advertised.memory;
     const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
-    said = {.factor = wanted->factor, .state = wanted->state};
     if (before.state == wanted->state) continue;
     LogEntry entry;
     entry.time = plan.time;
@@ -37,11 +37,11 @@ std::vector<LogEntry> Advertising::take(const model::Plan& plan, const char* mod
   return entries;
 }
 
-model::Result<void> Advertising::write(const model::Plan& plan,
+model::Result<void> Advertising::write(const model::Plan& plan, const model::Advertised& advertised,
                                        const std::vector<model::Departure>& departures, const char* mode,
                                        double interval_s) const {
   if (!plan.findings.oversell) return {};
-  return os::replace_file(file_, state_json(plan, advertised_, departures, mode, interval_s) + "\n",
+  return os::replace_file(file_, state_json(plan, advertised, departures, mode, interval_s) + "\n",
                           os::Readers::everybody);
 }
 

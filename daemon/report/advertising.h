@@ -13,29 +13,29 @@
 
 namespace berth::daemon {
 
-// Keeps the host's advertisement from tick to tick, and its file for other programs: RUNTIME_DIR/state.json
+// The file of the host's advertisement for other programs: RUNTIME_DIR/state.json
 // (docs/contract/documents.md, berth.state/1). Publishing changes nothing on the host, so both modes do it.
 class Advertising {
  public:
   explicit Advertising(const std::filesystem::path& runtime_dir);
 
-  // For the next tick's snapshot.
-  const model::Advertised& advertised() const { return advertised_; }
-  // Takes the advertisement of a plan. Returns an entry (kind "advertise", result "applied") for each
-  // resource whose state changed. A moving factor is too frequent for the log.
-  std::vector<LogEntry> take(const model::Plan& plan, const char* mode);
-
   // Replaces the file at once, so that a reader never sees half of it. Does nothing for a plan without the
-  // policy. `interval_s`: the time to the next tick, by which a reader knows a hung berthd. Error io.
-  model::Result<void> write(const model::Plan& plan, const std::vector<model::Departure>& departures,
-                            const char* mode, double interval_s) const;
+  // policy. `advertised`: after the plan. `interval_s`: the time to the next tick, by which a reader knows a
+  // hung berthd. Error io.
+  model::Result<void> write(const model::Plan& plan, const model::Advertised& advertised,
+                            const std::vector<model::Departure>& departures, const char* mode,
+                            double interval_s) const;
   // Removes the file: a file that is not kept up to date must not be believed.
   void remove() const;
 
  private:
   std::filesystem::path file_;
-  model::Advertised advertised_;
 };
+
+// An entry (kind "advertise", result "applied") for each resource whose state the plan changed. `before` is
+// the advertisement before it. A moving factor is too frequent for the log.
+std::vector<LogEntry> advertising_entries(const model::Advertised& before, const model::Plan& plan,
+                                          const char* mode);
 
 // A berth.state/1 document of a plan with findings of the policy, on one line. Of the departures the first
 // ones are kept, kMaxDeparturesBytes in all.

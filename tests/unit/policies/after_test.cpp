@@ -215,6 +215,22 @@ TEST_F(AfterTest, RemembersWhoGotNoVcpusOfItsOwnInTheLastPlan) {
   EXPECT_TRUE(standing.sharing.empty());
 }
 
+TEST_F(AfterTest, KeepsWhatWasAdvertisedUntilSomethingElseIs) {
+  const auto advertise = [this](double time, double factor) {
+    tick(time, [factor](model::Plan& plan) {
+      plan.actions.push_back({model::Advertise{.resource = model::Resource::memory, .factor = factor},
+                              "oversell", "d-1", "because"});
+    });
+  };
+  advertise(10, 1.2);
+  tick(11);
+  model::put_on(standing, snapshot);
+  EXPECT_EQ(snapshot.advertised.memory->factor, 1.2);
+  EXPECT_EQ(snapshot.advertised.cpu, std::nullopt);
+  advertise(12, 1.1);
+  EXPECT_EQ(standing.advertised.memory->factor, 1.1);
+}
+
 TEST_F(AfterTest, HasTheMeansOfTheLastFiveMinutes) {
   EXPECT_EQ(model::recent_use(standing, 1000), std::nullopt);
   const auto use = [this](double time, double cpu, double memory, double load1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node's advertisement is kept from tick to tick, logged where it matters, and published in a file.
+// A node's advertisement is logged where it matters, and published in a file.
 #include "daemon/report/advertising.h"
 
 #include "daemon/daemon.h"
@@ -47,19 +47,10 @@ class AdvertisingTest : public testing::Test {
   test::FakeNode node;
 };
 
-TEST_F(AdvertisingTest, KeepsWhatWasAdvertisedUntilSomethingElseIs) {
-  Advertising advertising(node.runtime_dir());
-  EXPECT_EQ(advertising.advertised(), model::Advertised());
-  advertising.take(plan(1.2, SchedulingState::schedule), "observe");
-  advertising.take({}, "observe");
-  EXPECT_EQ(advertising.advertised().memory, (model::AdvertisedResource{1.2, SchedulingState::schedule}));
-  EXPECT_EQ(advertising.advertised().cpu, std::nullopt);
-}
-
 TEST_F(AdvertisingTest, LogsChangesOfStateButNotOfFactors) {
-  Advertising advertising(node.runtime_dir());
-  EXPECT_TRUE(advertising.take(plan(1.2, SchedulingState::schedule), "observe").empty());
-  const auto entries = advertising.take(plan(1.2, SchedulingState::no_schedule), "observe");
+  model::Advertised before;
+  EXPECT_TRUE(advertising_entries(before, plan(1.2, SchedulingState::schedule), "observe").empty());
+  const auto entries = advertising_entries(before, plan(1.2, SchedulingState::no_schedule), "observe");
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].kind, "advertise");
   EXPECT_EQ(entries[0].attribute, "memory");
@@ -67,16 +58,18 @@ TEST_F(AdvertisingTest, LogsChangesOfStateButNotOfFactors) {
   EXPECT_EQ(entries[0].new_value, "no-schedule");
   EXPECT_EQ(entries[0].decision, "d-1");
   EXPECT_EQ(entries[0].result, "applied");
-  EXPECT_TRUE(advertising.take(plan(1, SchedulingState::no_schedule), "observe").empty());
+  before.memory = {1.2, SchedulingState::no_schedule};
+  EXPECT_TRUE(advertising_entries(before, plan(1, SchedulingState::no_schedule), "observe").empty());
 }
 
 TEST_F(AdvertisingTest, PublishesAFileThatIsReplacedAtOnce) {
   Advertising advertising(node.runtime_dir());
   const auto made = plan(1.2, SchedulingState::no_schedule);
-  advertising.take(made, "enforce");
+  model::Advertised advertised;
+  advertised.memory = {1.2, SchedulingState::no_schedule};
   const std::vector<model::Departure> departures{
       {model::Departure::Kind::evict, 990, "batch/x", "d-2", "memory is short", false}};
-  ASSERT_TRUE(advertising.write(made, departures, "enforce", 5));
+  ASSERT_TRUE(advertising.write(made, advertised, departures, "enforce", 5));
   const json state = published();
   std::ifstream file(node.runtime_dir() / "state.json");
   const auto read = model::parse_node_state(std::string(std::istreambuf_iterator(file), {}));
@@ -132,7 +125,7 @@ TEST_F(AdvertisingTest, LongDeparturesMakeNoDocumentThatReadersRefuse) {
 
 TEST_F(AdvertisingTest, SaysWhereItCannotWrite) {
   const Advertising advertising(node.runtime_dir() / "missing");
-  const auto written = advertising.write(plan(1, SchedulingState::schedule), {}, "observe", 1);
+  const auto written = advertising.write(plan(1, SchedulingState::schedule), {}, {}, "observe", 1);
   ASSERT_FALSE(written);
   EXPECT_NE(written.error().message().find("missing/state.json.new"), std::string::npos);
 }
