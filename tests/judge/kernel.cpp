@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/judge/kernel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+namespace berth::judge {
+
+namespace {
+
+constexpr double kNiceZero = 1024;
+constexpr double kIdleWeight = 3;  // WEIGHT_IDLEPRIO
+constexpr Time kQuotaPeriod = 100 * kMillisecond;
+// A core of which two threads run gives one to an idle core after some tries (need_active_balance).
+constexpr Time kSpreadPeriod = 20 * kMillisecond;
+constexpr double kDone = 0.5;  // ns of work
+
+}  // namespace
+
+std::vector<CpuPlace> shape(int sockets, int domains, int cores, int threads) {
+  std::vector<CpuPlace> places;
+  for (int socket = 0; socket < sockets; ++socket) {
+    for (int domain = 0; domain < domains; ++domain) {
+      for (int core = 0; core < cores; ++core) {
+        for (int thread = 0; thread < threads; ++thread) {
+          const int number = socket * domains + domain;
+          places.push_back({.core = number * cores + core, .domain = number, .socket = socket});
+        }
+      }
+    }
+  }
+  return places;
+}
+
+Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Done done, Timer timer)
+    : places_(std::move(places)),
+      rules_(rules),
+      speed_(std::move(speed)),
+      done_(std::move(done)),
+      timer_(std::move(timer)),
+      cpus_(places_.size()) {
+  if (places_.empty() || places_.size() > kMostCpus) throw std::invalid_argument("number of vCPUs");
+  const auto factor = static_cast<Time>(std::bit_width(std::min<std::size_t>(places_.size(), 8)));
+  slice_ = static_cast<double>(rules.base_slice * factor);
+  latency_ = static_cast<double>(rules.latency * factor);
+  least_granularity_ = static_cast<double>(rules.least_granularity * factor);
+  wakeup_granularity_ = static_cast<double>(rules.wakeup_granularity * factor);
+  for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    const auto domain = static_cast<std::size_t>(places_[cpu].domain);
+    if (by_domain_.size() <= domain) by_domain_.resize(domain + 1);
+    by_domain_[domain].push_back(cpu);
+    for (int other = 0; other < static_cast<int>(places_.size()); ++other) {
+      if (other != cpu && places_[other].core == places_[cpu].core) cpus_[cpu].sibling = other;
+    }
+  }
+  push(kSpreadPeriod, Kind::period, -1);
+}
+
+int Kernel::add_group(const Group& group) {
+  groups_.push_back({.settings = group, .used = {}});
+  const int number = static_cast<int>(groups_.size()) - 1;
+  if (group.quota_cores) {
+    groups_.back().left = *group.quota_cores * static_cast<double>(kQuotaPeriod);
+    push(now_ + kQuotaPeriod, Kind::period, number);
+  }
+  return number;
+}
+
+int Kernel::add_thread(int group) {
+  threads_.push_back({.group = group});
+  return static_cast<int>(threads_.size()) - 1;
+}
+
+void Kernel::push(Time time, Kind kind, std::int64_t what, std::uint64_t generation) {
+  events_.push({.time = time, .order = sequence_++, .kind = kind, .what = what, .generation = generation});
+}
+
+void Kernel::at(Time when, std::int64_t what) { push(std::max(when, now_), Kind::timer, what); }
+
+double Kernel::weight_of(const Thread& thread) const {
+  const GroupState& group = groups_[thread.group];
+  const double weight = group.settings.idle ? kIdleWeight : group.settings.weight;
+  return group.settings.per_thread ? weight : weight / std::max(1, group.runnable);
+}
+
+bool Kernel::may_run(int thread, int cpu) const {
+  return groups_[threads_[thread].group].settings.mask.test(cpu);
+}
+
+bool Kernel::is_free(int cpu) const {
+  const Cpu& it = cpus_[cpu];
+  if (it.current >= 0 && !idle_class(it.current)) return false;
+  return std::all_of(it.waiting.begin(), it.waiting.end(), [this](int thread) { return idle_class(thread); });
+}
+
+double Kernel::mean_vruntime(const Cpu& cpu) const {
+  double weights = 0;
+  double sum = 0;
+  // Relative to one of them: the differences are small, and the sums are not.
+  const int first = cpu.current >= 0 ? cpu.current : cpu.waiting.front();
+  const double base = threads_[first].vruntime;
+  const auto add = [&](int number) {
+    const Thread& thread = threads_[number];
+    const double weight = weight_of(thread);
+    weights += weight;
+    sum += weight * (thread.vruntime - base);
+  };
+  if (cpu.current >= 0) add(cpu.current);
+  for (const int number : cpu.waiting) add(number);
+  return base + sum / weights;
+}
+
+void Kernel::count(int cpu) {
+  Cpu& it = cpus_[cpu];
+  if (it.current < 0) return;
+  Thread& thread = threads_[it.current];
+  const auto elapsed = static_cast<double>(now_ - thread.since);
+  thread.since = now_;
+  if (elapsed == 0) return;
+  thread.left -= elapsed * it.speed;
+  thread.vruntime += elapsed * kNiceZero / weight_of(thread);
+  Used& used = groups_[thread.group].used;
+  used.cpu_s += elapsed * 1e-9;
+  used.work_s += elapsed * it.speed * 1e-9;
+  double least = thread.vruntime;
+  for (const int number : it.waiting) least = std::min(least, threads_[number].vruntime);
+  it.least_vruntime = std::max(it.least_vruntime, least);
+}
+
+void Kernel::start_clock(int cpu) {
+  Cpu& it = cpus_[cpu];
+  ++it.generation;
+  if (it.current < 0) return;
+  const double left = std::max(0.0, threads_[it.current].left) / it.speed;
+  if (left > static_cast<double>(1'000 * kSecond)) return;
+  push(now_ + static_cast<Time>(std::ceil(left)), Kind::work_ends, cpu, it.generation);
+}
+
+void Kernel::respeed(int cpu) {
+  if (cpu < 0 || cpus_[cpu].current < 0) return;
+  const int sibling = cpus_[cpu].sibling;
+  const double speed = speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling));
+  if (speed == cpus_[cpu].speed) return;
+  count(cpu);
+  cpus_[cpu].speed = speed;
+  start_clock(cpu);
+}
+
+void Kernel::change_speeds() {
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) respeed(cpu);
+}
+
+// The vruntime of a thread that comes to a run queue.
+void Kernel::place(int number, int cpu) {
+  Thread& thread = threads_[number];
+  const Cpu& it = cpus_[cpu];
+  const bool alone = it.current < 0 && it.waiting.empty();
+  if (rules_.version == Version::cfs) {
+    const double credit = idle_class(number) ? least_granularity_ : latency_ / 2;
+    // `lag` is what it was beyond the least when it left.
+    thread.vruntime = std::max(it.least_vruntime + thread.lag, it.least_vruntime - credit);
+    return;
+  }
+  if (alone) {
+    thread.vruntime = it.least_vruntime;
+  } else {
+    const double mean = mean_vruntime(it);
+    double lag = thread.lag;
+    if (lag != 0) {
+      double weights = 0;
+      if (it.current >= 0) weights += weight_of(threads_[it.current]);
+      for (const int other : it.waiting) weights += weight_of(threads_[other]);
+      lag *= (weights + weight_of(thread)) / weights;
+    }
+    thread.vruntime = mean - lag;
+  }
+  thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
+}
+
+// The next thread that is to run: an index into `waiting`, or -1 for the current one, if there is any.
+int Kernel::pick(const Cpu& cpu) const {
+  const auto pickable = [this](int number) { return !groups_[threads_[number].group].throttled; };
+  int best = -1;
+  const int current = cpu.current >= 0 && pickable(cpu.current) ? cpu.current : -1;
+  if (rules_.version == Version::cfs) {
+    double least = current >= 0 ? threads_[current].vruntime : std::numeric_limits<double>::infinity();
+    for (int i = 0; i < static_cast<int>(cpu.waiting.size()); ++i) {
+      const Thread& thread = threads_[cpu.waiting[i]];
+      if (!pickable(cpu.waiting[i]) || thread.vruntime >= least) continue;
+      least = thread.vruntime;
+      best = i;
+    }
+    return best;
+  }
+  if (cpu.current < 0 && cpu.waiting.empty()) return -1;
+  const double mean = mean_vruntime(cpu);
+  const auto eligible = [&](int number) { return threads_[number].vruntime <= mean + 1e-3; };
+  const bool current_may = current >= 0 && eligible(current);
+  if (current_may && threads_[current].slice_end == threads_[current].deadline) return -1;
+  double deadline = current_may ? threads_[current].deadline : std::numeric_limits<double>::infinity();
+  for (int i = 0; i < static_cast<int>(cpu.waiting.size()); ++i) {
+    const int number = cpu.waiting[i];
+    if (!pickable(number) || !eligible(number) || threads_[number].deadline >= deadline) continue;
+    deadline = threads_[number].deadline;
+    best = i;
+  }
+  if (best >= 0 || current_may) return best;
+  // Those that are throttled took the mean: the least that may run.
+  double least = current >= 0 ? threads_[current].vruntime : std::numeric_limits<double>::infinity();
+  for (int i = 0; i < static_cast<int>(cpu.waiting.size()); ++i) {
+    if (!pickable(cpu.waiting[i]) || threads_[cpu.waiting[i]].vruntime >= least) continue;
+    least = threads_[cpu.waiting[i]].vruntime;
+    best = i;
+  }
+  return best;
+}
+
+// `thread` waits there.
+bool Kernel::preempts(int thread, const Cpu& cpu) const {
+  const bool idle = idle_class(thread);
+  if (const bool current_idle = idle_class(cpu.current); current_idle != idle) return current_idle;
+  if (rules_.version == Version::cfs) {
+    return threads_[cpu.current].vruntime - threads_[thread].vruntime >
+           wakeup_granularity_ * kNiceZero / weight_of(threads_[thread]);
+  }
+  const int picked = pick(cpu);
+  return picked >= 0 && cpu.waiting[picked] == thread;
+}
+
+void Kernel::count_quota(int number) {
+  GroupState& group = groups_[number];
+  group.left -= static_cast<double>(now_ - group.counted) * group.running;
+  group.counted = now_;
+}
+
+void Kernel::change_running(int number, int by) {
+  GroupState& group = groups_[number];
+  if (group.settings.quota_cores) count_quota(number);
+  group.running += by;
+  ++group.generation;
+  if (!group.settings.quota_cores || group.running == 0) return;
+  const double left = std::max(0.0, group.left) / group.running;
+  push(now_ + static_cast<Time>(std::ceil(left)), Kind::quota_ends, number, group.generation);
+}
+
+void Kernel::run(int cpu, int number) {
+  Cpu& it = cpus_[cpu];
+  Thread& thread = threads_[number];
+  groups_[thread.group].used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
+  ++groups_[thread.group].used.switches;
+  thread.state = State::running;
+  thread.cpu = cpu;
+  thread.since = now_;
+  thread.began = now_;
+  thread.slice_end = thread.deadline;
+  thread.left += static_cast<double>(rules_.switch_cost);
+  it.current = number;
+  it.speed = 1;
+  change_running(thread.group, 1);
+  it.speed = speed_(thread.group, cpu, it.sibling < 0 ? -1 : running(it.sibling));
+  start_clock(cpu);
+  respeed(it.sibling);
+}
+
+void Kernel::put_back(int cpu) {
+  Cpu& it = cpus_[cpu];
+  count(cpu);
+  const int number = std::exchange(it.current, -1);
+  Thread& thread = threads_[number];
+  thread.state = State::waiting;
+  thread.stopped = now_;
+  it.waiting.push_back(number);
+  ++it.generation;
+  change_running(thread.group, -1);
+}
+
+// Gives a vCPU that runs nothing to the next one, if there is any.
+void Kernel::reschedule(int cpu) {
+  Cpu& it = cpus_[cpu];
+  const auto any = [&] {
+    return std::any_of(it.waiting.begin(), it.waiting.end(),
+                       [this](int number) { return !groups_[threads_[number].group].throttled; });
+  };
+  if (!any()) pull(cpu, false);
+  if (any()) {
+    const int picked = pick(it);
+    const int number = it.waiting[picked];
+    it.waiting.erase(it.waiting.begin() + picked);
+    run(cpu, number);
+    want_tick(cpu);
+    return;
+  }
+  ++it.generation;
+  respeed(it.sibling);
+}
+
+int Kernel::choose_cpu(int number) const {
+  const Thread& thread = threads_[number];
+  const int count = static_cast<int>(cpus_.size());
+  int target = thread.cpu;
+  if (target < 0 || !may_run(number, target)) {
+    // Of those that it may use, one that is free, else the one with the fewest.
+    int best = -1;
+    std::size_t fewest = 0;
+    for (int i = 0; i < count; ++i) {
+      const int cpu = (i + number) % count;  // new threads are spread
+      if (!may_run(number, cpu)) continue;
+      const int sibling = cpus_[cpu].sibling;
+      std::size_t here = 2 * (cpus_[cpu].waiting.size() + (cpus_[cpu].current >= 0 ? 1 : 0));
+      if (sibling >= 0 && cpus_[sibling].current >= 0) ++here;
+      if (best >= 0 && here >= fewest) continue;
+      best = cpu;
+      fewest = here;
+    }
+    if (best < 0) throw std::logic_error("a group may run nowhere");
+    return best;
+  }
+  if (is_free(target)) return target;
+  const auto& domain = by_domain_[places_[target].domain];
+  const auto start =
+      static_cast<std::size_t>(std::find(domain.begin(), domain.end(), target) - domain.begin());
+  const auto idle = [this](int cpu) { return cpus_[cpu].current < 0 && cpus_[cpu].waiting.empty(); };
+  int found = -1;
+  for (std::size_t i = 1; i < domain.size(); ++i) {
+    const int cpu = domain[(start + i) % domain.size()];
+    if (!may_run(number, cpu) || !is_free(cpu)) continue;
+    const int sibling = cpus_[cpu].sibling;
+    if (idle(cpu) && (sibling < 0 || idle(sibling))) return cpu;
+    if (found < 0) found = cpu;
+  }
+  return found >= 0 ? found : target;
+}
+
+void Kernel::enqueue(int number, int cpu) {
+  Cpu& it = cpus_[cpu];
+  count(cpu);
+  place(number, cpu);
+  Thread& thread = threads_[number];
+  thread.cpu = cpu;
+  it.waiting.push_back(number);
+  if (groups_[thread.group].throttled) return;
+  if (it.current < 0) {
+    reschedule(cpu);
+  } else if (preempts(number, it)) {
+    put_back(cpu);
+    reschedule(cpu);
+  } else {
+    want_tick(cpu);
+  }
+}
+
+void Kernel::wake(int number, Time work) {
+  Thread& thread = threads_[number];
+  if (thread.state != State::sleeping) throw std::logic_error("it does not sleep");
+  thread.left = static_cast<double>(work);
+  thread.state = State::waiting;
+  thread.since = now_;
+  const int cpu = choose_cpu(number);
+  if (rules_.version == Version::eevdf && thread.delayed) {
+    // It stayed in its queue until the mean had passed it, and then left without a lag.
+    const Cpu& before = cpus_[thread.cpu];
+    const double mean =
+        before.current < 0 && before.waiting.empty() ? before.least_vruntime : mean_vruntime(before);
+    thread.lag = std::min(0.0, mean - thread.vruntime);
+    thread.delayed = false;
+  }
+  ++groups_[thread.group].runnable;
+  enqueue(number, cpu);
+}
+
+void Kernel::leave(int cpu) {
+  Cpu& it = cpus_[cpu];
+  const int number = it.current;
+  Thread& thread = threads_[number];
+  if (rules_.version == Version::cfs) {
+    thread.lag = thread.vruntime - it.least_vruntime;
+  } else {
+    const double limit = 2 * slice_ * kNiceZero / weight_of(thread);
+    thread.lag = std::clamp(mean_vruntime(it) - thread.vruntime, -limit, limit);
+    thread.delayed = thread.lag < 0;
+  }
+  it.least_vruntime = std::max(it.least_vruntime, it.waiting.empty() ? thread.vruntime : it.least_vruntime);
+  it.current = -1;
+  ++it.generation;
+  thread.state = State::sleeping;
+  thread.stopped = now_;
+  change_running(thread.group, -1);
+  --groups_[thread.group].runnable;
+  reschedule(cpu);
+}
+
+void Kernel::want_tick(int cpu) {
+  Cpu& it = cpus_[cpu];
+  if (it.ticks || it.waiting.empty() || it.current < 0) return;
+  it.ticks = true;
+  // Ticks of the vCPUs are not at the same moment.
+  const Time offset = rules_.tick * cpu / static_cast<Time>(cpus_.size());
+  push(((now_ - offset) / rules_.tick + 1) * rules_.tick + offset, Kind::tick, cpu);
+}
+
+void Kernel::tick(int cpu) {
+  Cpu& it = cpus_[cpu];
+  it.ticks = false;
+  if (it.current < 0 || it.waiting.empty()) return;
+  count(cpu);
+  Thread& thread = threads_[it.current];
+  bool over = false;
+  if (rules_.version == Version::cfs) {
+    double weights = weight_of(thread);
+    double least = std::numeric_limits<double>::infinity();
+    for (const int number : it.waiting) {
+      weights += weight_of(threads_[number]);
+      least = std::min(least, threads_[number].vruntime);
+    }
+    const auto runnable = static_cast<double>(it.waiting.size() + 1);
+    const double period = std::max(latency_, runnable * least_granularity_);
+    const double slice = std::max(period * weight_of(thread) / weights, least_granularity_);
+    const auto ran = static_cast<double>(now_ - thread.began);
+    over = ran > slice || (ran >= least_granularity_ && thread.vruntime - least > slice);
+  } else if (thread.vruntime >= thread.deadline) {
+    thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
+    over = true;
+  }
+  if (over) {
+    put_back(cpu);
+    reschedule(cpu);
+  }
+  // An idle vCPU takes what waits here (nohz_balancer_kick).
+  for (int other = 0; other < static_cast<int>(cpus_.size()) && !it.waiting.empty(); ++other) {
+    if (cpus_[other].current < 0 && cpus_[other].waiting.empty())
+      pull(other, true) ? reschedule(other) : void();
+  }
+  want_tick(cpu);
+}
+
+// Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
+bool Kernel::pull(int cpu, bool hot_too) {
+  for (const bool same_domain : {true, false}) {
+    int busiest = -1;
+    std::size_t index = 0;
+    for (int other = 0; other < static_cast<int>(cpus_.size()); ++other) {
+      if (other == cpu || (places_[other].domain == places_[cpu].domain) != same_domain) continue;
+      const Cpu& it = cpus_[other];
+      if (it.current < 0 || (busiest >= 0 && it.waiting.size() <= cpus_[busiest].waiting.size())) continue;
+      for (std::size_t i = 0; i < it.waiting.size(); ++i) {
+        const int number = it.waiting[i];
+        const Thread& thread = threads_[number];
+        if (!may_run(number, cpu) || groups_[thread.group].throttled) continue;
+        const bool hot = !idle_class(number) && now_ - thread.stopped < rules_.migration_cost;
+        if (hot && !hot_too) continue;
+        busiest = other;
+        index = i;
+        break;
+      }
+    }
+    if (busiest < 0) continue;
+    Cpu& from = cpus_[busiest];
+    const int number = from.waiting[index];
+    Thread& thread = threads_[number];
+    thread.lag = rules_.version == Version::cfs ? thread.vruntime - from.least_vruntime
+                                                : mean_vruntime(from) - thread.vruntime;
+    from.waiting.erase(from.waiting.begin() + static_cast<std::ptrdiff_t>(index));
+    place(number, cpu);
+    thread.cpu = cpu;
+    cpus_[cpu].waiting.push_back(number);
+    return true;
+  }
+  return false;
+}
+
+// A core of which two threads run gives one to an idle core of its domain.
+void Kernel::spread(int cpu) {
+  const int sibling = cpus_[cpu].sibling;
+  if (sibling < 0 || cpus_[cpu].current >= 0 || cpus_[sibling].current >= 0) return;
+  for (const int other : by_domain_[places_[cpu].domain]) {
+    const int beside = cpus_[other].sibling;
+    if (cpus_[other].current < 0 || beside < 0 || cpus_[beside].current < 0) continue;
+    const int number = cpus_[other].current;
+    if (!may_run(number, cpu)) continue;
+    put_back(other);
+    std::erase(cpus_[other].waiting, number);
+    threads_[number].lag = 0;
+    place(number, cpu);
+    threads_[number].cpu = cpu;
+    cpus_[cpu].waiting.push_back(number);
+    reschedule(other);
+    reschedule(cpu);
+    return;
+  }
+}
+
+void Kernel::throttle(int number) {
+  groups_[number].throttled = true;
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+    if (running(cpu) != number) continue;
+    put_back(cpu);
+    reschedule(cpu);
+  }
+}
+
+void Kernel::finish(int cpu) {
+  count(cpu);
+  const int number = cpus_[cpu].current;
+  Thread& thread = threads_[number];
+  if (thread.left > kDone) {
+    start_clock(cpu);
+    return;
+  }
+  const auto more = done_(number);
+  Thread& after = threads_[number];  // the callback may have added threads
+  if (more) {
+    after.left += static_cast<double>(*more);
+    if (cpus_[cpu].current == number) start_clock(cpu);
+  } else if (cpus_[cpu].current == number) {
+    leave(cpu);
+  } else {
+    std::erase(cpus_[after.cpu].waiting, number);
+    after.state = State::sleeping;
+    --groups_[after.group].runnable;
+  }
+}
+
+void Kernel::set_group(int number, const Group& settings) {
+  GroupState& group = groups_[number];
+  if (settings.quota_cores.has_value() != group.settings.quota_cores.has_value())
+    throw std::invalid_argument("a quota comes with its group");
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+    if (running(cpu) == number) count(cpu);
+  }
+  group.settings = settings;
+  std::vector<int> moved;
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+    if (settings.mask.test(cpu)) continue;
+    if (running(cpu) == number) put_back(cpu);
+    std::erase_if(cpus_[cpu].waiting, [&](int thread) {
+      if (threads_[thread].group != number) return false;
+      moved.push_back(thread);
+      return true;
+    });
+  }
+  for (const int thread : moved) enqueue(thread, choose_cpu(thread));
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+    if (cpus_[cpu].current < 0) reschedule(cpu);
+  }
+}
+
+void Kernel::handle(const Event& event) {
+  const int number = static_cast<int>(event.what);
+  switch (event.kind) {
+    case Kind::work_ends:
+      if (event.generation == cpus_[number].generation) finish(number);
+      break;
+    case Kind::tick:
+      tick(number);
+      break;
+    case Kind::timer:
+      timer_(event.what);
+      break;
+    case Kind::quota_ends:
+      if (event.generation != groups_[number].generation) break;
+      count_quota(number);
+      throttle(number);
+      break;
+    case Kind::period:
+      if (number < 0) {
+        for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) spread(cpu);
+        push(now_ + kSpreadPeriod, Kind::period, -1);
+        break;
+      }
+      count_quota(number);
+      groups_[number].left = *groups_[number].settings.quota_cores * static_cast<double>(kQuotaPeriod);
+      push(now_ + kQuotaPeriod, Kind::period, number);
+      change_running(number, 0);
+      if (!std::exchange(groups_[number].throttled, false)) break;
+      for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+        if (cpus_[cpu].waiting.empty()) continue;
+        if (cpus_[cpu].current >= 0) put_back(cpu);
+        reschedule(cpu);
+      }
+      break;
+  }
+}
+
+void Kernel::run_until(Time end) {
+  while (!events_.empty() && events_.top().time <= end) {
+    const Event event = events_.top();
+    events_.pop();
+    now_ = event.time;
+    handle(event);
+  }
+  now_ = end;
+  for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) count(cpu);
+}
+
+}  // namespace berth::judge

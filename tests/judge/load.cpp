@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// judge-load [--seconds S]: runs the configurations of two_vcpus.h on this machine's kernel, on its first two
+// vCPUs, and prints one JSON line for each, as judge-simulation does.
+//
+// Arrivals come from a thread with a real-time priority, as from a network card, so it needs root. A request
+// is answered once its thread has had so much CPU time; the answer time counts from the moment at which the
+// request was due.
+#include "tests/judge/two_vcpus.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/core.h>
+#include <pthread.h>
+#include <sched.h>
+
+namespace berth::judge {
+
+namespace {
+
+double seconds_of(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void sleep_until(double when) {
+  timespec time{};
+  time.tv_sec = static_cast<std::time_t>(when);
+  time.tv_nsec = static_cast<long>((when - std::floor(when)) * 1e9);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr) == EINTR) {
+  }
+}
+
+void check(int error, const char* what) {
+  if (error != 0) throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+// Of the calling thread.
+void stay_on(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) CPU_SET(cpu, &set);
+  check(pthread_setaffinity_np(pthread_self(), sizeof set, &set), "affinity");
+}
+
+void become(int policy, int priority) {
+  sched_param param{};
+  param.sched_priority = priority;
+  check(pthread_setschedparam(pthread_self(), policy, &param), "scheduling policy");
+}
+
+class Service {
+ public:
+  Service(const Configuration& it, std::vector<int> cpus) : it_(it) {
+    for (int i = 0; i < it.threads; ++i) {
+      workers_.emplace_back([this, cpus] {
+        stay_on(cpus);
+        work();
+      });
+    }
+  }
+  ~Service() {
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    wanted_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // Lets requests come for so long.
+  void serve(double seconds, double warm_up) {
+    std::mt19937_64 random(1);
+    std::exponential_distribution<double> draw(1);
+    const double work_s = it_.work_ms * 1e-3;
+    double due = seconds_of(CLOCK_MONOTONIC);
+    warm_ = due + warm_up;
+    const double end = due + seconds;
+    while (due < end) {
+      due += draw(random) * work_s / it_.cores;
+      sleep_until(due);
+      {
+        const std::lock_guard lock(mutex_);
+        queue_.push_back({due, draw(random) * work_s});
+      }
+      wanted_.notify_one();
+    }
+  }
+  double p99_ms() {
+    const std::lock_guard lock(mutex_);
+    if (times_.empty()) throw std::runtime_error("no request was answered");
+    const auto at = times_.begin() +
+                    static_cast<std::ptrdiff_t>(std::ceil(0.99 * static_cast<double>(times_.size())) - 1);
+    std::nth_element(times_.begin(), at, times_.end());
+    return *at * 1e3;
+  }
+
+ private:
+  struct Request {
+    double due;
+    double work_s;
+  };
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wanted_.wait(lock, [this] { return over_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      const Request request = queue_.front();
+      queue_.pop_front();
+      lock.unlock();
+      const double end = seconds_of(CLOCK_THREAD_CPUTIME_ID) + request.work_s;
+      while (seconds_of(CLOCK_THREAD_CPUTIME_ID) < end) {
+      }
+      const double now = seconds_of(CLOCK_MONOTONIC);
+      lock.lock();
+      if (now >= warm_) times_.push_back(now - request.due);
+    }
+  }
+
+  Configuration it_;
+  std::mutex mutex_;
+  std::condition_variable wanted_;
+  std::deque<Request> queue_;
+  std::vector<double> times_;
+  double warm_ = 0;
+  bool over_ = false;
+  std::vector<std::thread> workers_;
+};
+
+struct Outcome {
+  double p99_ms = 0;
+  double batch_cores = 0;
+};
+
+Outcome run(const Configuration& it, Way way, double seconds) {
+  const bool own = way == Way::own_vcpu;
+  std::atomic<bool> over = false;
+  std::atomic<double> used = 0;
+  std::vector<std::thread> batch;
+  for (int i = 0; way != Way::alone && i < kBatchThreads; ++i) {
+    batch.emplace_back([&] {
+      stay_on(own ? std::vector{1} : std::vector{0, 1});
+      if (way == Way::idle_class) become(SCHED_IDLE, 0);
+      while (!over.load(std::memory_order_relaxed)) {
+      }
+      used += seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    });
+  }
+  Outcome outcome;
+  {
+    Service service(it, own ? std::vector{0} : std::vector{0, 1});
+    std::thread arrivals([&] {
+      become(SCHED_FIFO, 1);
+      service.serve(seconds, 1);
+    });
+    arrivals.join();
+    outcome.p99_ms = service.p99_ms();
+    over = true;
+  }
+  for (std::thread& thread : batch) thread.join();
+  outcome.batch_cores = used / seconds;
+  return outcome;
+}
+
+int all(double seconds) {
+  for (const Configuration& it : kTwoVcpus) {
+    const Outcome alone = run(it, Way::alone, seconds);
+    const Outcome found = run(it, it.way, seconds);
+    fmt::print(
+        R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"
+        "\n",
+        it.cores, it.work_ms, it.threads, to_string(it.way), found.p99_ms, alone.p99_ms, found.batch_cores);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace berth::judge
+
+int main(int argc, char** argv) {
+  double seconds = 20;
+  if (argc == 3 && std::string_view(argv[1]) == "--seconds") seconds = std::strtod(argv[2], nullptr);
+  if ((argc != 1 && argc != 3) || !(seconds > 1)) {
+    fmt::print(stderr, "usage: judge-load [--seconds S]\n");
+    return 2;
+  }
+  try {
+    return berth::judge::all(seconds);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "judge-load: {}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ten configurations of two vCPUs in which the simulation is compared with a kernel: a service with
+// exponential requests beside four threads without end. judge-simulation has them simulated, judge-load runs
+// the same for real.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+namespace berth::judge {
+
+enum class Way { alone, same_priority, idle_class, own_vcpu };
+constexpr std::string_view to_string(Way way) {
+  constexpr std::array<std::string_view, 4> kNames{"alone", "same", "idle", "own"};
+  return kNames[static_cast<std::size_t>(way)];
+}
+
+struct Configuration {
+  double cores;  // the service's use
+  double work_ms;
+  int threads;  // of the service
+  Way way;
+};
+
+inline constexpr int kBatchThreads = 4;
+inline constexpr std::array<Configuration, 10> kTwoVcpus{{
+    {0.4, 1, 4, Way::same_priority},
+    {0.4, 1, 4, Way::idle_class},
+    {0.4, 1, 4, Way::own_vcpu},
+    {0.7, 1, 4, Way::same_priority},
+    {0.7, 1, 4, Way::idle_class},
+    {0.7, 1, 4, Way::own_vcpu},
+    {0.2, 0.2, 1, Way::same_priority},
+    {0.2, 0.2, 1, Way::idle_class},
+    {0.2, 1, 1, Way::own_vcpu},
+    {0.4, 0.2, 4, Way::idle_class},
+}};
+
+}  // namespace berth::judge
