@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace berth::judge {
 
@@ -115,6 +116,13 @@ std::optional<Time> Simulation::done(int thread) {
 }
 
 void Simulation::timer(std::int64_t what) {
+  const auto services = static_cast<std::int64_t>(services_.size());
+  if (what >= services) {
+    const Hook& hook = hooks_[static_cast<std::size_t>(what - services)];
+    hook.what();
+    kernel_.at(kernel_.now() + hook.period, what);
+    return;
+  }
   if (what >= 0) {
     arrive(static_cast<std::size_t>(what));
     return;
@@ -122,6 +130,11 @@ void Simulation::timer(std::int64_t what) {
   const int thread = static_cast<int>(-1 - what);
   const BatchLoad& load = batch_[workers_[thread].batch];
   kernel_.wake(thread, load.run_s == 0 ? kForEver : nanoseconds(exponential(random_, load.run_s)));
+}
+
+void Simulation::each(Time period, std::function<void()> what) {
+  hooks_.push_back({period, std::move(what)});
+  kernel_.at(kernel_.now() + period, static_cast<std::int64_t>(services_.size() + hooks_.size() - 1));
 }
 
 void Simulation::run(Time length, Time warm_up) {

@@ -5,6 +5,7 @@
 #include "tests/judge/kernel.h"
 
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -49,6 +50,8 @@ class Simulation {
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
+  // Calls `what` each `period` from now on.
+  void each(Time period, std::function<void()> what);
   // Answers that come before `warm_up` are not counted.
   void run(Time length, Time warm_up = 0);
   const Answers& answers(std::size_t service) const { return services_[service].answers; }
@@ -84,6 +87,11 @@ class Simulation {
   std::vector<BatchLoad> batch_;
   std::mt19937_64 random_;
   std::vector<Worker> workers_;  // by thread
+  struct Hook {
+    Time period;
+    std::function<void()> what;
+  };
+  std::vector<Hook> hooks_;
   Time warm_up_ = 0;
 };
 
