@@ -13,7 +13,8 @@ namespace berth::judge {
 namespace {
 
 constexpr double kNiceZero = 1024;
-constexpr double kIdleWeight = 3;  // WEIGHT_IDLEPRIO
+constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
+constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
 // A core of which two threads run gives one to an idle core after some tries (need_active_balance).
 constexpr Time kSpreadPeriod = 20 * kMillisecond;
@@ -84,7 +85,7 @@ void Kernel::at(Time when, std::int64_t what) { push(std::max(when, now_), Kind:
 double Kernel::weight_of(const Thread& thread) const {
   const GroupState& group = groups_[thread.group];
   const double weight = group.settings.idle ? kIdleWeight : group.settings.weight;
-  return group.settings.per_thread ? weight : weight / std::max(1, group.runnable);
+  return group.settings.per_thread ? weight : std::max(kLeastWeight, weight / std::max(1, group.runnable));
 }
 
 bool Kernel::may_run(int thread, int cpu) const {
@@ -112,6 +113,13 @@ double Kernel::mean_vruntime(const Cpu& cpu) const {
   if (cpu.current >= 0) add(cpu.current);
   for (const int number : cpu.waiting) add(number);
   return base + sum / weights;
+}
+
+// update_entity_lag: the mean less its own vruntime, within two slices.
+double Kernel::lag_of(const Thread& thread, const Cpu& cpu) const {
+  const double mean = cpu.current < 0 && cpu.waiting.empty() ? cpu.least_vruntime : mean_vruntime(cpu);
+  const double limit = 2 * slice_ * kNiceZero / weight_of(thread);
+  return std::clamp(mean - thread.vruntime, -limit, limit);
 }
 
 void Kernel::count(int cpu) {
@@ -285,7 +293,7 @@ void Kernel::reschedule(int cpu) {
     return std::any_of(it.waiting.begin(), it.waiting.end(),
                        [this](int number) { return !groups_[threads_[number].group].throttled; });
   };
-  if (!any()) pull(cpu, false);
+  if (!any()) pull(cpu, false, false);
   if (any()) {
     const int picked = pick(it);
     const int number = it.waiting[picked];
@@ -362,10 +370,7 @@ void Kernel::wake(int number, Time work) {
   const int cpu = choose_cpu(number);
   if (rules_.version == Version::eevdf && thread.delayed) {
     // It stayed in its queue until the mean had passed it, and then left without a lag.
-    const Cpu& before = cpus_[thread.cpu];
-    const double mean =
-        before.current < 0 && before.waiting.empty() ? before.least_vruntime : mean_vruntime(before);
-    thread.lag = std::min(0.0, mean - thread.vruntime);
+    thread.lag = std::min(0.0, lag_of(thread, cpus_[thread.cpu]));
     thread.delayed = false;
   }
   ++groups_[thread.group].runnable;
@@ -379,8 +384,7 @@ void Kernel::leave(int cpu) {
   if (rules_.version == Version::cfs) {
     thread.lag = thread.vruntime - it.least_vruntime;
   } else {
-    const double limit = 2 * slice_ * kNiceZero / weight_of(thread);
-    thread.lag = std::clamp(mean_vruntime(it) - thread.vruntime, -limit, limit);
+    thread.lag = lag_of(thread, it);
     thread.delayed = thread.lag < 0;
   }
   it.least_vruntime = std::max(it.least_vruntime, it.waiting.empty() ? thread.vruntime : it.least_vruntime);
@@ -431,14 +435,15 @@ void Kernel::tick(int cpu) {
   }
   // An idle vCPU takes what waits here (nohz_balancer_kick).
   for (int other = 0; other < static_cast<int>(cpus_.size()) && !it.waiting.empty(); ++other) {
-    if (cpus_[other].current < 0 && cpus_[other].waiting.empty())
-      pull(other, true) ? reschedule(other) : void();
+    if (cpus_[other].current < 0 && cpus_[other].waiting.empty() && pull(other, true, false))
+      reschedule(other);
   }
   want_tick(cpu);
 }
 
 // Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
-bool Kernel::pull(int cpu, bool hot_too) {
+// `fair_only`: none of the idle class.
+bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
   for (const bool same_domain : {true, false}) {
     int busiest = -1;
     std::size_t index = 0;
@@ -450,6 +455,7 @@ bool Kernel::pull(int cpu, bool hot_too) {
         const int number = it.waiting[i];
         const Thread& thread = threads_[number];
         if (!may_run(number, cpu) || groups_[thread.group].throttled) continue;
+        if (fair_only && idle_class(number)) continue;
         const bool hot = !idle_class(number) && now_ - thread.stopped < rules_.migration_cost;
         if (hot && !hot_too) continue;
         busiest = other;
@@ -461,8 +467,8 @@ bool Kernel::pull(int cpu, bool hot_too) {
     Cpu& from = cpus_[busiest];
     const int number = from.waiting[index];
     Thread& thread = threads_[number];
-    thread.lag = rules_.version == Version::cfs ? thread.vruntime - from.least_vruntime
-                                                : mean_vruntime(from) - thread.vruntime;
+    thread.lag =
+        rules_.version == Version::cfs ? thread.vruntime - from.least_vruntime : lag_of(thread, from);
     from.waiting.erase(from.waiting.begin() + static_cast<std::ptrdiff_t>(index));
     place(number, cpu);
     thread.cpu = cpu;
@@ -491,6 +497,13 @@ void Kernel::spread(int cpu) {
     reschedule(cpu);
     return;
   }
+}
+
+// A vCPU that runs the idle class alone takes what waits elsewhere (rebalance_domains counts it as idle).
+void Kernel::relieve(int cpu) {
+  if (cpus_[cpu].current < 0 || !is_free(cpu) || !pull(cpu, true, true)) return;
+  put_back(cpu);
+  reschedule(cpu);
 }
 
 void Kernel::throttle(int number) {
@@ -567,7 +580,10 @@ void Kernel::handle(const Event& event) {
       break;
     case Kind::period:
       if (number < 0) {
-        for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) spread(cpu);
+        for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
+          spread(cpu);
+          relieve(cpu);
+        }
         push(now_ + kSpreadPeriod, Kind::period, -1);
         break;
       }

@@ -166,6 +166,7 @@ class Kernel {
   bool may_run(int thread, int cpu) const;
   bool is_free(int cpu) const;  // idle, or runs the idle class alone
   double mean_vruntime(const Cpu& cpu) const;
+  double lag_of(const Thread& thread, const Cpu& cpu) const;
   void count(int cpu);        // the progress of what runs there, up to now
   void start_clock(int cpu);  // of the next end of its work
   void respeed(int cpu);
@@ -179,8 +180,9 @@ class Kernel {
   void enqueue(int thread, int cpu);
   void leave(int cpu);  // the current one sleeps
   void tick(int cpu);
-  bool pull(int cpu, bool hot_too);
+  bool pull(int cpu, bool hot_too, bool fair_only);
   void spread(int cpu);
+  void relieve(int cpu);
   void want_tick(int cpu);
   void finish(int cpu);
   void count_quota(int group);

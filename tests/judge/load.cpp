@@ -150,15 +150,15 @@ struct Outcome {
   double batch_cores = 0;
 };
 
-Outcome run(const Configuration& it, Way way, double seconds) {
-  const bool own = way == Way::own_vcpu;
+Outcome run(const Configuration& it, Sharing way, double seconds) {
+  const bool own = way == Sharing::own_vcpu;
   std::atomic<bool> over = false;
   std::atomic<double> used = 0;
   std::vector<std::thread> batch;
-  for (int i = 0; way != Way::alone && i < kBatchThreads; ++i) {
+  for (int i = 0; way != Sharing::alone && i < kBatchThreads; ++i) {
     batch.emplace_back([&] {
       stay_on(own ? std::vector{1} : std::vector{0, 1});
-      if (way == Way::idle_class) become(SCHED_IDLE, 0);
+      if (way == Sharing::idle_class) become(SCHED_IDLE, 0);
       while (!over.load(std::memory_order_relaxed)) {
       }
       used += seconds_of(CLOCK_THREAD_CPUTIME_ID);
@@ -182,7 +182,7 @@ Outcome run(const Configuration& it, Way way, double seconds) {
 
 int all(double seconds) {
   for (const Configuration& it : kTwoVcpus) {
-    const Outcome alone = run(it, Way::alone, seconds);
+    const Outcome alone = run(it, Sharing::alone, seconds);
     const Outcome found = run(it, it.way, seconds);
     fmt::print(
         R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"

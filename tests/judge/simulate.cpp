@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// judge-simulation two-vcpus [--seconds S] [--seeds N] [--cfs]: simulates the configurations of two_vcpus.h,
-// and prints one JSON line for each.
+// judge-simulation two-vcpus: the configurations of two_vcpus.h, one JSON line for each.
+// judge-simulation table: every row with every way (rows.h).
 #include "tests/judge/loads.h"
+#include "tests/judge/rows.h"
 #include "tests/judge/two_vcpus.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -26,21 +29,21 @@ struct Outcome {
   double batch_cores = 0;  // likewise
 };
 
-Outcome simulate(const Configuration& it, Way way, const Options& options) {
+Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
   const auto places = shape(1, 1, 2, 1);
   Group service;
   service.per_thread = true;
   service.mask.set(0).set(1);
   Group batch = service;
-  batch.idle = way == Way::idle_class;
-  if (way == Way::own_vcpu) {
+  batch.idle = way == Sharing::idle_class;
+  if (way == Sharing::own_vcpu) {
     service.mask.reset(1);
     batch.mask.reset(0);
   }
   Rules rules;
   rules.version = options.version;
   std::vector<BatchLoad> others;
-  if (way != Way::alone) others.push_back({.group = 1, .threads = kBatchThreads});
+  if (way != Sharing::alone) others.push_back({.group = 1, .threads = kBatchThreads});
   ServiceLoad load;
   load.cores = it.cores;
   load.work_s = it.work_ms * 1e-3;
@@ -58,7 +61,7 @@ Outcome simulate(const Configuration& it, Way way, const Options& options) {
 
 int two_vcpus(const Options& options) {
   for (const Configuration& it : kTwoVcpus) {
-    const Outcome alone = simulate(it, Way::alone, options);
+    const Outcome alone = simulate(it, Sharing::alone, options);
     const Outcome found = simulate(it, it.way, options);
     fmt::print(
         R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"
@@ -68,8 +71,41 @@ int two_vcpus(const Options& options) {
   return 0;
 }
 
+// A line for each row and way, as means of the seeds.
+int table(const Options& options) {
+  Rules rules;
+  rules.version = options.version;
+  const auto length = static_cast<Time>(options.seconds * 1e9);
+  for (const Row& row : all_rows()) {
+    const auto ways = all_ways();
+    std::vector<Figures> sums(ways.size());
+    for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
+      const Host host = draw_host(row, seed);
+      const Alone alone = alone_on(host, rules, length, seed);
+      for (std::size_t i = 0; i < ways.size(); ++i) {
+        const Figures found = judge(host, ways[i], alone, rules, length, seed);
+        sums[i].violations += found.violations;
+        sums[i].p99_ratio += found.p99_ratio;
+        sums[i].worst_ratio += found.worst_ratio;
+        sums[i].batch += found.batch;
+        sums[i].emu += found.emu;
+      }
+    }
+    const auto seeds = static_cast<double>(options.seeds);
+    fmt::print("{}\n", row.name);
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      const Figures& it = sums[i];
+      fmt::print("  {:40} violations {:5.1f} %  p99 {:6.2f}  worst {:7.2f}  batch {:4.2f}  EMU {:4.2f}\n",
+                 ways[i].name, 100 * it.violations / seeds, it.p99_ratio / seeds, it.worst_ratio / seeds,
+                 it.batch / seeds, it.emu / seeds);
+    }
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
 int usage() {
-  fmt::print(stderr, "usage: judge-simulation two-vcpus [--seconds S] [--seeds N] [--cfs]\n");
+  fmt::print(stderr, "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs]\n");
   return 2;
 }
 
@@ -80,7 +116,9 @@ int usage() {
 int main(int argc, char** argv) {
   using namespace berth::judge;
   Options options;
-  if (argc < 2 || std::string_view(argv[1]) != "two-vcpus") return usage();
+  if (argc < 2) return usage();
+  const std::string_view command = argv[1];
+  if (command != "two-vcpus" && command != "table") return usage();
   for (int i = 2; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--cfs") {
@@ -94,5 +132,5 @@ int main(int argc, char** argv) {
     }
   }
   if (!(options.seconds > 1) || options.seeds == 0) return usage();
-  return two_vcpus(options);
+  return command == "table" ? table(options) : two_vcpus(options);
 }

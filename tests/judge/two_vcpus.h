@@ -9,8 +9,8 @@
 
 namespace berth::judge {
 
-enum class Way { alone, same_priority, idle_class, own_vcpu };
-constexpr std::string_view to_string(Way way) {
+enum class Sharing { alone, same_priority, idle_class, own_vcpu };
+constexpr std::string_view to_string(Sharing way) {
   constexpr std::array<std::string_view, 4> kNames{"alone", "same", "idle", "own"};
   return kNames[static_cast<std::size_t>(way)];
 }
@@ -19,21 +19,21 @@ struct Configuration {
   double cores;  // the service's use
   double work_ms;
   int threads;  // of the service
-  Way way;
+  Sharing way;
 };
 
 inline constexpr int kBatchThreads = 4;
 inline constexpr std::array<Configuration, 10> kTwoVcpus{{
-    {0.4, 1, 4, Way::same_priority},
-    {0.4, 1, 4, Way::idle_class},
-    {0.4, 1, 4, Way::own_vcpu},
-    {0.7, 1, 4, Way::same_priority},
-    {0.7, 1, 4, Way::idle_class},
-    {0.7, 1, 4, Way::own_vcpu},
-    {0.2, 0.2, 1, Way::same_priority},
-    {0.2, 0.2, 1, Way::idle_class},
-    {0.2, 1, 1, Way::own_vcpu},
-    {0.4, 0.2, 4, Way::idle_class},
+    {0.4, 1, 4, Sharing::same_priority},
+    {0.4, 1, 4, Sharing::idle_class},
+    {0.4, 1, 4, Sharing::own_vcpu},
+    {0.7, 1, 4, Sharing::same_priority},
+    {0.7, 1, 4, Sharing::idle_class},
+    {0.7, 1, 4, Sharing::own_vcpu},
+    {0.2, 0.2, 1, Sharing::same_priority},
+    {0.2, 0.2, 1, Sharing::idle_class},
+    {0.2, 1, 1, Sharing::own_vcpu},
+    {0.4, 0.2, 4, Sharing::idle_class},
 }};
 
 }  // namespace berth::judge

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts with services and batch work, drawn at random, and what became of both.
+#pragma once
+
+#include "tests/judge/contention.h"
+#include "tests/judge/loads.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace berth::judge {
+
+// What a row of the table has in common.
+struct Row {
+  std::string name;
+  int sockets = 1;
+  int domains = 1;     // of a socket
+  int cores = 4;       // of a domain
+  int threads = 2;     // of a core
+  double asked = 0.6;  // vCPUs that services ask for over all
+  double use = 0.45;   // their use over what they ask for
+  double work_s = 1e-3;
+  double burst = 1;
+};
+// The rows that the table has.
+std::vector<Row> all_rows();
+
+struct ServiceOnHost {
+  int vcpus = 1;
+  ServiceLoad load;  // its group is its index
+  Software software;
+};
+
+// One host of a row. Groups are the services', then those of batch work.
+struct Host {
+  std::vector<CpuPlace> places;
+  std::vector<ServiceOnHost> services;
+  std::vector<BatchLoad> batch;
+  std::vector<Software> batch_software;
+
+  int cpus() const { return static_cast<int>(places.size()); }
+  int groups() const { return static_cast<int>(services.size() + batch.size()); }
+  bool is_batch(int group) const { return group >= static_cast<int>(services.size()); }
+};
+// Services of one to four vCPUs with two threads for each, until the row's share is asked for; as many
+// endless threads as vCPUs.
+Host draw_host(const Row& row, std::uint64_t seed);
+
+// A way of sharing the host: the groups at the start, and what it changes later.
+struct Way {
+  std::string name;
+  std::vector<Group> (*begin)(const Host&);
+  Time period = 0;  // 0: it changes nothing
+  // `used_s`: CPU time of each group in the last period.
+  void (*change)(const Host&, Kernel&, const std::vector<double>& used_s) = nullptr;
+};
+std::vector<Way> all_ways();
+
+struct Figures {
+  double violations = 0;  // the share of service-windows whose p99 is above kTolerated of that alone
+  double p99_ratio = 0;   // the median over services
+  double worst_ratio = 0;
+  double batch = 0;  // work over that of the batch alone on the host
+  double emu = 0;    // cores of services in windows without a violation over vCPUs, plus `batch`
+};
+inline constexpr double kTolerated = 1.5;
+inline constexpr Time kWindow = 20 * kSecond;
+
+// Of the same host: what each service and the batch do alone.
+struct Alone {
+  std::vector<double> p99_s;  // by service
+  double batch_work_s = 0;    // a second
+};
+Alone alone_on(const Host& host, const Rules& rules, Time length, std::uint64_t seed);
+Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules& rules, Time length,
+              std::uint64_t seed);
+
+}  // namespace berth::judge
