@@ -151,13 +151,14 @@ Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules&
   Kernel& kernel = run.simulation.kernel();
   std::vector<double> before(static_cast<std::size_t>(host.groups()));
   if (way.period > 0) {
-    run.simulation.each(way.period, [&] {
+    const auto change = way.make(host);
+    run.simulation.each(way.period, [&, change] {
       std::vector<double> used_s;
       for (int group = 0; group < host.groups(); ++group) {
         used_s.push_back(kernel.used(group).cpu_s - before[group]);
         before[group] = kernel.used(group).cpu_s;
       }
-      way.change(host, kernel, used_s);
+      change(kernel, used_s);
     });
   }
   run.simulation.run(kWarmUp, kWarmUp);

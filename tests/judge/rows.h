@@ -6,12 +6,13 @@
 #include "tests/judge/loads.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace berth::judge {
 
-// What a row of the table has in common.
+// The common part of the hosts of a row of the table.
 struct Row {
   std::string name;
   int sockets = 1;
@@ -47,15 +48,23 @@ struct Host {
 // endless threads as vCPUs.
 Host draw_host(const Row& row, std::uint64_t seed);
 
-// A way of sharing the host: the groups at the start, and what it changes later.
+// A way of sharing the host: the groups at the start, and what changes later.
 struct Way {
+  // `used_s`: CPU time of each group in the last period.
+  using Change = std::function<void(Kernel&, const std::vector<double>& used_s)>;
+
   std::string name;
   std::vector<Group> (*begin)(const Host&);
-  Time period = 0;  // 0: it changes nothing
-  // `used_s`: CPU time of each group in the last period.
-  void (*change)(const Host&, Kernel&, const std::vector<double>& used_s) = nullptr;
+  Time period = 0;  // 0: nothing changes
+  // It may remember one run.
+  Change (*make)(const Host&) = nullptr;
 };
 std::vector<Way> all_ways();
+// Everything anywhere at one priority, as the kernel has it without berth.
+std::vector<Group> same_priority(const Host& host);
+// berth as it is, with one of its searches: it decides each second.
+Way::Change berth_by_window(const Host& host);
+Way::Change berth_by_optimum(const Host& host);
 
 struct Figures {
   double violations = 0;  // the share of service-windows whose p99 is above kTolerated of that alone

@@ -20,12 +20,6 @@ CpuMask everywhere(const Host& host) {
   return mask;
 }
 
-std::vector<Group> same_priority(const Host& host) {
-  Group group;
-  group.mask = everywhere(host);
-  return std::vector<Group>(static_cast<std::size_t>(host.groups()), group);
-}
-
 std::vector<Group> with_batch(const Host& host, void (*change)(Group&)) {
   auto groups = same_priority(host);
   for (int group = 0; group < host.groups(); ++group) {
@@ -131,10 +125,23 @@ void keep_some_idle(const Host& host, Kernel& kernel, const std::vector<double>&
   give_batch(host, kernel, last_cpus(host, std::clamp(now + idle - buffer, 1, host.cpus())));
 }
 
+template <void (*change)(const Host&, Kernel&, const std::vector<double>&)>
+Way::Change make(const Host& host) {
+  return [&host](Kernel& kernel, const std::vector<double>& used_s) { change(host, kernel, used_s); };
+}
+
 }  // namespace
+
+std::vector<Group> same_priority(const Host& host) {
+  Group group;
+  group.mask = everywhere(host);
+  return std::vector<Group>(static_cast<std::size_t>(host.groups()), group);
+}
 
 std::vector<Way> all_ways() {
   return {
+      {.name = "berth, search window", .begin = same_priority, .period = kSecond, .make = berth_by_window},
+      {.name = "berth, search optimal", .begin = same_priority, .period = kSecond, .make = berth_by_optimum},
       {.name = "same priority, anywhere", .begin = same_priority},
       {.name = "batch of the least weight", .begin = least_weight},
       {.name = "batch idle, anywhere", .begin = idle_anywhere},
@@ -144,9 +151,9 @@ std::vector<Way> all_ways() {
       {.name = "batch idle, cores that 1.5 x use leaves",
        .begin = idle_anywhere,
        .period = kSecond,
-       .change = leave_half_more},
-      {.name = "PerfIso", .begin = same_priority, .period = kPoll, .change = keep_some_idle},
-      {.name = "Koordinator", .begin = idle_anywhere, .period = kSecond, .change = suppress},
+       .make = make<leave_half_more>},
+      {.name = "PerfIso", .begin = same_priority, .period = kPoll, .make = make<keep_some_idle>},
+      {.name = "Koordinator", .begin = idle_anywhere, .period = kSecond, .make = make<suppress>},
   };
 }
 

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Hosts are drawn as the rows say, and the order of simple ways is as every measurement of a real kernel has
+// it.
+#include "tests/judge/rows.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace berth::judge {
+namespace {
+
+Way way_named(const std::string& name) {
+  const auto ways = all_ways();
+  const auto found = std::find_if(ways.begin(), ways.end(), [&](const Way& way) { return way.name == name; });
+  if (found == ways.end()) throw std::out_of_range(name);
+  return *found;
+}
+
+// On the first host of the first kind.
+Figures judged(const std::string& name) {
+  constexpr Time kLength = 2 * kWindow;
+  static const Host host = draw_host({}, 1);
+  static const Alone alone = alone_on(host, {}, kLength, 1);
+  return judge(host, way_named(name), alone, {}, kLength, 1);
+}
+
+TEST(Rows, HostsAreDrawnAsTheRowSays) {
+  for (const Row& row : all_rows()) {
+    const Host host = draw_host(row, 3);
+    int asked = 0;
+    double used = 0;
+    for (const ServiceOnHost& service : host.services) {
+      asked += service.vcpus;
+      used += service.load.cores;
+    }
+    EXPECT_EQ(host.cpus(), row.sockets * row.domains * row.cores * row.threads) << row.name;
+    EXPECT_NEAR(asked, row.asked * host.cpus(), 0.5) << row.name;
+    EXPECT_NEAR(used, row.use * asked, 1e-9) << row.name;
+    EXPECT_EQ(host.batch_software.size(), host.batch.size());
+  }
+}
+
+TEST(Rows, TheSameSeedIsTheSameHost) {
+  const auto cores = [](std::uint64_t seed) {
+    std::vector<double> found;
+    for (const ServiceOnHost& service : draw_host(all_rows()[1], seed).services)
+      found.push_back(service.software.reuse);
+    return found;
+  };
+  EXPECT_EQ(cores(2), cores(2));
+  EXPECT_NE(cores(2), cores(3));
+}
+
+TEST(Judge, IdlePriorityServesBetterThanTheSamePriorityAtTheSameWork) {
+  const Figures same = judged("same priority, anywhere");
+  const Figures idle = judged("batch idle, anywhere");
+  EXPECT_LT(idle.p99_ratio, 0.7 * same.p99_ratio);
+  EXPECT_NEAR(idle.batch, same.batch, 0.05);
+  EXPECT_LT(idle.violations, same.violations);
+  EXPECT_GT(idle.emu, same.emu);
+}
+
+TEST(Judge, FewerCoresForTheBatchServeBetterAndDoLess) {
+  const Figures all = judged("batch idle, anywhere");
+  const Figures few = judged("batch idle, cores that 1.5 x use leaves");
+  EXPECT_LT(few.p99_ratio, all.p99_ratio);
+  EXPECT_LT(few.batch, 0.8 * all.batch);
+}
+
+TEST(Judge, BerthGivesServicesVcpusOfTheirOwn) {
+  const Figures berth = judged("berth, search window");
+  const Figures own = judged("own vCPUs");
+  EXPECT_NEAR(berth.batch, own.batch, 0.1);
+}
+
+TEST(Judge, TheSameSeedsGiveTheSameFigures) {
+  const Figures once = judged("PerfIso");
+  const Figures again = judged("PerfIso");
+  EXPECT_EQ(once.p99_ratio, again.p99_ratio);
+  EXPECT_EQ(once.batch, again.batch);
+}
+
+}  // namespace
+}  // namespace berth::judge
