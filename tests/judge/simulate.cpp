@@ -22,6 +22,7 @@ struct Options {
   double seconds = 60;
   std::uint64_t seeds = 5;
   Version version = Version::eevdf;
+  bool json = false;
 };
 
 struct Outcome {
@@ -92,9 +93,17 @@ int table(const Options& options) {
       }
     }
     const auto seeds = static_cast<double>(options.seeds);
-    fmt::print("{}\n", row.name);
+    if (!options.json) fmt::print("{}\n", row.name);
     for (std::size_t i = 0; i < ways.size(); ++i) {
       const Figures& it = sums[i];
+      if (options.json) {
+        fmt::print(
+            R"({{"row": "{}", "way": "{}", "violations": {:.4f}, "p99_ratio": {:.4f}, "worst_ratio": {:.4f}, "batch": {:.4f}, "emu": {:.4f}}})"
+            "\n",
+            row.name, ways[i].name, it.violations / seeds, it.p99_ratio / seeds, it.worst_ratio / seeds,
+            it.batch / seeds, it.emu / seeds);
+        continue;
+      }
       fmt::print("  {:40} violations {:5.1f} %  p99 {:6.2f}  worst {:7.2f}  batch {:4.2f}  EMU {:4.2f}\n",
                  ways[i].name, 100 * it.violations / seeds, it.p99_ratio / seeds, it.worst_ratio / seeds,
                  it.batch / seeds, it.emu / seeds);
@@ -105,7 +114,8 @@ int table(const Options& options) {
 }
 
 int usage() {
-  fmt::print(stderr, "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs]\n");
+  fmt::print(stderr,
+             "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs] [--json]\n");
   return 2;
 }
 
@@ -123,6 +133,8 @@ int main(int argc, char** argv) {
     const std::string_view word = argv[i];
     if (word == "--cfs") {
       options.version = Version::cfs;
+    } else if (word == "--json") {
+      options.json = true;
     } else if (word == "--seconds" && i + 1 < argc) {
       options.seconds = std::strtod(argv[++i], nullptr);
     } else if (word == "--seeds" && i + 1 < argc) {
