@@ -16,8 +16,9 @@ constexpr double kNoThreads = 1e-3;
 
 }  // namespace
 
-Contention::Contention(const Hardware& hardware, std::vector<CpuPlace> places, std::vector<Software> software)
-    : hardware_(hardware), places_(std::move(places)), software_(std::move(software)) {
+Contention::Contention(const Hardware& hardware, std::vector<CpuPlace> places, std::vector<Software> software,
+                       Time memory)
+    : hardware_(hardware), memory_(memory), places_(std::move(places)), software_(std::move(software)) {
   int domains = 0;
   int sockets = 0;
   for (const CpuPlace& place : places_) {
@@ -71,7 +72,7 @@ double Contention::speed(int group, int cpu, int sibling) const {
 }
 
 void Contention::look(const Kernel& kernel, Time elapsed) {
-  const double fresh = 1 - std::exp(-static_cast<double>(elapsed) / static_cast<double>(kMemory));
+  const double fresh = 1 - std::exp(-static_cast<double>(elapsed) / static_cast<double>(memory_));
   for (Share& share : shares_) share.threads *= 1 - fresh;
   for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
     if (const int group = kernel.running(cpu); group >= 0) at(places_[cpu].domain, group).threads += fresh;

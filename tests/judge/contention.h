@@ -16,10 +16,9 @@ using policies::testing::Software;
 // the misses of the last kMemory, because a cache fills within milliseconds.
 class Contention {
  public:
-  static constexpr Time kMemory = 10 * kMillisecond;
-
   // `software`: of each group, in order.
-  Contention(const Hardware& hardware, std::vector<CpuPlace> places, std::vector<Software> software);
+  Contention(const Hardware& hardware, std::vector<CpuPlace> places, std::vector<Software> software,
+             Time memory = Rules().cache_memory);
 
   // As Kernel::Speed: cycles per instruction alone on the host over those now.
   double speed(int group, int cpu, int sibling) const;
@@ -42,6 +41,7 @@ class Contention {
   double memory_cycles(int socket) const;
 
   Hardware hardware_;
+  Time memory_;
   std::vector<CpuPlace> places_;
   std::vector<Software> software_;
   std::vector<double> alone_;         // cycles per instruction

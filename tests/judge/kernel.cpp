@@ -16,8 +16,6 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
-// A core of which two threads run gives one to an idle core after some tries (need_active_balance).
-constexpr Time kSpreadPeriod = 20 * kMillisecond;
 constexpr double kDone = 0.5;  // ns of work
 
 }  // namespace
@@ -58,7 +56,7 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
       if (other != cpu && places_[other].core == places_[cpu].core) cpus_[cpu].sibling = other;
     }
   }
-  push(kSpreadPeriod, Kind::period, -1);
+  push(rules_.spread_period, Kind::period, -1);
 }
 
 int Kernel::add_group(const Group& group) {
@@ -584,7 +582,7 @@ void Kernel::handle(const Event& event) {
           spread(cpu);
           relieve(cpu);
         }
-        push(now_ + kSpreadPeriod, Kind::period, -1);
+        push(now_ + rules_.spread_period, Kind::period, -1);
         break;
       }
       count_quota(number);

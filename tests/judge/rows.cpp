@@ -35,7 +35,7 @@ struct Running {
           const std::vector<ServiceLoad>& services, const std::vector<BatchLoad>& batch, std::uint64_t seed)
       : simulation(host.places, rules, groups, services, batch, seed,
                    [this](int group, int cpu, int sibling) { return contention.speed(group, cpu, sibling); }),
-        contention({}, host.places, software_of(host)) {
+        contention({}, host.places, software_of(host), rules.cache_memory) {
     simulation.each(kMillisecond, [this] {
       contention.look(simulation.kernel(), kMillisecond);
       simulation.kernel().change_speeds();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace {
 struct Options {
   double seconds = 60;
   std::uint64_t seeds = 5;
-  Version version = Version::eevdf;
+  Rules rules;
   bool json = false;
 };
 
@@ -41,8 +42,6 @@ Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
     service.mask.reset(1);
     batch.mask.reset(0);
   }
-  Rules rules;
-  rules.version = options.version;
   std::vector<BatchLoad> others;
   if (way != Sharing::alone) others.push_back({.group = 1, .threads = kBatchThreads});
   ServiceLoad load;
@@ -51,7 +50,7 @@ Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
   load.threads = it.threads;
   Outcome mean;
   for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
-    Simulation run(places, rules, {service, batch}, {load}, others, seed);
+    Simulation run(places, options.rules, {service, batch}, {load}, others, seed);
     run.run(static_cast<Time>(options.seconds * 1e9), kSecond);
     const auto seeds = static_cast<double>(options.seeds);
     mean.p99_ms += quantile(run.answers(0).times_s, 0.99) * 1e3 / seeds;
@@ -74,17 +73,15 @@ int two_vcpus(const Options& options) {
 
 // A line for each row and way, as means of the seeds.
 int table(const Options& options) {
-  Rules rules;
-  rules.version = options.version;
   const auto length = static_cast<Time>(options.seconds * 1e9);
   for (const Row& row : all_rows()) {
     const auto ways = all_ways();
     std::vector<Figures> sums(ways.size());
     for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
       const Host host = draw_host(row, seed);
-      const Alone alone = alone_on(host, rules, length, seed);
+      const Alone alone = alone_on(host, options.rules, length, seed);
       for (std::size_t i = 0; i < ways.size(); ++i) {
-        const Figures found = judge(host, ways[i], alone, rules, length, seed);
+        const Figures found = judge(host, ways[i], alone, options.rules, length, seed);
         sums[i].violations += found.violations;
         sums[i].p99_ratio += found.p99_ratio;
         sums[i].worst_ratio += found.worst_ratio;
@@ -113,9 +110,25 @@ int table(const Options& options) {
   return 0;
 }
 
+// "switch_cost=1.25": that much of its default.
+bool change_constant(Rules& rules, const std::string& text) {
+  const auto equals = text.find('=');
+  if (equals == std::string::npos) return false;
+  const std::string name = text.substr(0, equals);
+  const double factor = std::strtod(text.c_str() + equals + 1, nullptr);
+  Time* const constant = name == "switch_cost"     ? &rules.switch_cost
+                         : name == "spread_period" ? &rules.spread_period
+                         : name == "cache_memory"  ? &rules.cache_memory
+                                                   : nullptr;
+  if (constant == nullptr || !(factor > 0)) return false;
+  *constant = static_cast<Time>(static_cast<double>(*constant) * factor);
+  return true;
+}
+
 int usage() {
   fmt::print(stderr,
-             "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs] [--json]\n");
+             "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs] [--json] "
+             "[--constant NAME=FACTOR]\n");
   return 2;
 }
 
@@ -132,11 +145,13 @@ int main(int argc, char** argv) {
   for (int i = 2; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--cfs") {
-      options.version = Version::cfs;
+      options.rules.version = Version::cfs;
     } else if (word == "--json") {
       options.json = true;
     } else if (word == "--seconds" && i + 1 < argc) {
       options.seconds = std::strtod(argv[++i], nullptr);
+    } else if (word == "--constant" && i + 1 < argc) {
+      if (!change_constant(options.rules, argv[++i])) return usage();
     } else if (word == "--seeds" && i + 1 < argc) {
       options.seeds = std::strtoull(argv[++i], nullptr, 10);
     } else {
