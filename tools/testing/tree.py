@@ -118,10 +118,12 @@ class Tree:
             elif ": #deps " in line:
                 target = line.split(": #deps ")[0]
                 found[target] = []
-        # Of what ninja reads at each start, it keeps no such list.
-        for file in filter(Path.is_file, self.build.glob("**/*.d")):
-            made, _, others = file.read_text().replace("\\\n", " ").partition(":")
-            found[made.strip()] = others.split()
+        # Of what ninja reads at each start, it keeps no such list. Another part may make and remove directories meanwhile, which a walk passes over.
+        for where, _, names in os.walk(self.build):
+            for name in names:
+                if name.endswith(".d") and (file := Path(where, name)).is_file():
+                    made, _, others = file.read_text().replace("\\\n", " ").partition(":")
+                    found[made.strip()] = others.split()
         return {made: self._in_checkout(others) for made, others in found.items()}
 
     def _ninja(self, tool: str, *arguments: str) -> list[str]:
