@@ -22,28 +22,13 @@ namespace {
 
 constexpr double kStart = 1'700'000'000;  // epoch seconds
 
-model::Topology topology_of(const Host& host) {
-  std::vector<model::Cpu> cpus;
-  for (int cpu = 0; cpu < host.cpus(); ++cpu) {
-    auto& it = cpus.emplace_back();
-    it.cpu = cpu;
-    it.core = host.places[cpu].core;
-    it.llc = host.places[cpu].domain;
-    it.numa = host.places[cpu].socket;
-    it.socket = host.places[cpu].socket;
-  }
-  auto made = model::Topology::make(std::move(cpus));
-  if (!made) throw std::logic_error(made.error().message());
-  return *made;
-}
-
 // The id is the group's number, so that workloads ascend.
 std::string id_of(int group) { return fmt::format("w/{:03}", group); }
 
 class Berth {
  public:
   Berth(const Host& host, policies::Search search)
-      : host_(host), snapshot_(policies::testing::snapshot_of(topology_of(host))) {
+      : host_(host), snapshot_(policies::testing::snapshot_of(topology_of(host.places))) {
     settings_.interference.search = search;
     snapshot_.time = kStart;
     for (int group = 0; group < host.groups(); ++group) {
@@ -97,6 +82,21 @@ Way::Change make(const Host& host, policies::Search search) {
 }
 
 }  // namespace
+
+model::Topology topology_of(const std::vector<CpuPlace>& places) {
+  std::vector<model::Cpu> cpus;
+  for (int cpu = 0; cpu < static_cast<int>(places.size()); ++cpu) {
+    auto& it = cpus.emplace_back();
+    it.cpu = cpu;
+    it.core = places[cpu].core;
+    it.llc = places[cpu].domain;
+    it.numa = places[cpu].socket;
+    it.socket = places[cpu].socket;
+  }
+  auto made = model::Topology::make(std::move(cpus));
+  if (!made) throw std::logic_error(made.error().message());
+  return *made;
+}
 
 Way::Change berth_by_window(const Host& host) { return make(host, policies::Search::window); }
 Way::Change berth_by_optimum(const Host& host) { return make(host, policies::Search::optimal); }

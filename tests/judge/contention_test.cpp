@@ -6,6 +6,7 @@
 #include "model/cpu_set.h"
 #include "model/topology.h"
 #include "tests/judge/loads.h"
+#include "tests/judge/rows.h"
 #include "tests/unit/policies/interference/ground_truth/machine.h"
 
 #include <cstddef>
@@ -61,15 +62,7 @@ std::vector<double> simulated(const std::vector<CpuPlace>& places, const std::ve
 }
 
 std::vector<double> steady(const std::vector<CpuPlace>& places, const std::vector<Software>& software) {
-  std::vector<model::Cpu> cpus;
-  for (int cpu = 0; cpu < static_cast<int>(places.size()); ++cpu) {
-    auto& it = cpus.emplace_back();
-    it.cpu = cpu;
-    it.core = places[cpu].core;
-    it.llc = places[cpu].domain;
-    it.socket = places[cpu].socket;
-  }
-  const model::Topology topology = model::Topology::make(cpus).value();
+  const model::Topology topology = topology_of(places);
   const auto cpi_of = [&](const std::vector<policies::testing::Running>& running) {
     std::vector<double> found;
     for (const auto& figures : policies::testing::steady_state({}, topology, running))

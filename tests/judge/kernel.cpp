@@ -167,7 +167,7 @@ void Kernel::place(int number, int cpu) {
   const bool alone = it.current < 0 && it.waiting.empty();
   if (rules_.version == Version::cfs) {
     const double credit = idle_class(number) ? least_granularity_ : latency_ / 2;
-    // `lag` is what it was beyond the least when it left.
+    // `lag` is the distance from the least vruntime at the moment when the thread left.
     thread.vruntime = std::max(it.least_vruntime + thread.lag, it.least_vruntime - credit);
     return;
   }
@@ -265,7 +265,6 @@ void Kernel::run(int cpu, int number) {
   thread.slice_end = thread.deadline;
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
-  it.speed = 1;
   change_running(thread.group, 1);
   it.speed = speed_(thread.group, cpu, it.sibling < 0 ? -1 : running(it.sibling));
   start_clock(cpu);
@@ -385,7 +384,7 @@ void Kernel::leave(int cpu) {
     thread.lag = lag_of(thread, it);
     thread.delayed = thread.lag < 0;
   }
-  it.least_vruntime = std::max(it.least_vruntime, it.waiting.empty() ? thread.vruntime : it.least_vruntime);
+  if (it.waiting.empty()) it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
   it.current = -1;
   ++it.generation;
   thread.state = State::sleeping;
@@ -476,7 +475,7 @@ bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
   return false;
 }
 
-// A core of which two threads run gives one to an idle core of its domain.
+// A core that runs two threads gives one to an idle core of its domain.
 void Kernel::spread(int cpu) {
   const int sibling = cpus_[cpu].sibling;
   if (sibling < 0 || cpus_[cpu].current >= 0 || cpus_[sibling].current >= 0) return;

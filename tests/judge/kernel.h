@@ -60,7 +60,7 @@ struct Rules {
   Time wakeup_granularity = 1 * kMillisecond;   // CFS
   Time migration_cost = 500 * kMicrosecond;     // a thread that ran so recently stays, if it can
   // Free: no source of the kernel says them. The first is of each switch to another thread; the second is the
-  // time after which a core of which two threads run gives one to an idle core (need_active_balance); the
+  // time after which a core that runs two threads gives one to an idle core (need_active_balance); the
   // third is Contention's.
   Time switch_cost = 2 * kMicrosecond;
   Time spread_period = 20 * kMillisecond;

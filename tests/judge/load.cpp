@@ -5,9 +5,9 @@
 // Arrivals come from a thread with a real-time priority, as from a network card, so it needs root. A request
 // is answered once its thread has had so much CPU time; the answer time counts from the moment at which the
 // request was due.
+#include "tests/judge/loads.h"
 #include "tests/judge/two_vcpus.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -106,10 +106,7 @@ class Service {
   double p99_ms() {
     const std::lock_guard lock(mutex_);
     if (times_.empty()) throw std::runtime_error("no request was answered");
-    const auto at = times_.begin() +
-                    static_cast<std::ptrdiff_t>(std::ceil(0.99 * static_cast<double>(times_.size())) - 1);
-    std::nth_element(times_.begin(), at, times_.end());
-    return *at * 1e3;
+    return quantile(times_, 0.99) * 1e3;
   }
 
  private:
@@ -143,11 +140,6 @@ class Service {
   double warm_ = 0;
   bool over_ = false;
   std::vector<std::thread> workers_;
-};
-
-struct Outcome {
-  double p99_ms = 0;
-  double batch_cores = 0;
 };
 
 Outcome run(const Configuration& it, Sharing way, double seconds) {
@@ -184,10 +176,7 @@ int all(double seconds) {
   for (const Configuration& it : kTwoVcpus) {
     const Outcome alone = run(it, Sharing::alone, seconds);
     const Outcome found = run(it, it.way, seconds);
-    fmt::print(
-        R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"
-        "\n",
-        it.cores, it.work_ms, it.threads, to_string(it.way), found.p99_ms, alone.p99_ms, found.batch_cores);
+    fmt::print("{}", line_of(it, alone, found));
     std::fflush(stdout);
   }
   return 0;

@@ -50,12 +50,6 @@ struct Running {
   }
 };
 
-std::vector<Group> groups_anywhere(const Host& host) {
-  Group group;
-  for (int cpu = 0; cpu < host.cpus(); ++cpu) group.mask.set(static_cast<std::size_t>(cpu));
-  return std::vector<Group>(static_cast<std::size_t>(host.groups()), group);
-}
-
 double batch_work_s(const Host& host, const Kernel& kernel) {
   double sum = 0;
   for (int group = 0; group < host.groups(); ++group) {
@@ -125,7 +119,7 @@ Host draw_host(const Row& row, std::uint64_t seed) {
 
 Alone alone_on(const Host& host, const Rules& rules, Time length, std::uint64_t seed) {
   Alone alone;
-  const auto groups = groups_anywhere(host);
+  const auto groups = same_priority(host);
   for (std::size_t i = 0; i < host.services.size(); ++i) {
     // The same requests as beside the others.
     std::vector<ServiceLoad> services;

@@ -2,6 +2,7 @@
 // Hosts with services and batch work, drawn at random, and what became of both.
 #pragma once
 
+#include "model/topology.h"
 #include "tests/judge/contention.h"
 #include "tests/judge/loads.h"
 
@@ -62,6 +63,8 @@ struct Way {
 std::vector<Way> all_ways();
 // Everything anywhere at one priority, as the kernel has it without berth.
 std::vector<Group> same_priority(const Host& host);
+// The host as berth reads it.
+model::Topology topology_of(const std::vector<CpuPlace>& places);
 // berth as it is, with one of its searches: it decides each second.
 Way::Change berth_by_window(const Host& host);
 Way::Change berth_by_optimum(const Host& host);

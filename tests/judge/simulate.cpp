@@ -26,11 +26,6 @@ struct Options {
   bool json = false;
 };
 
-struct Outcome {
-  double p99_ms = 0;       // the mean of the seeds
-  double batch_cores = 0;  // likewise
-};
-
 Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
   const auto places = shape(1, 1, 2, 1);
   Group service;
@@ -63,10 +58,7 @@ int two_vcpus(const Options& options) {
   for (const Configuration& it : kTwoVcpus) {
     const Outcome alone = simulate(it, Sharing::alone, options);
     const Outcome found = simulate(it, it.way, options);
-    fmt::print(
-        R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"
-        "\n",
-        it.cores, it.work_ms, it.threads, to_string(it.way), found.p99_ms, alone.p99_ms, found.batch_cores);
+    fmt::print("{}", line_of(it, alone, found));
   }
   return 0;
 }

@@ -5,7 +5,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <string>
 #include <string_view>
+
+#include <fmt/core.h>
 
 namespace berth::judge {
 
@@ -21,6 +25,19 @@ struct Configuration {
   int threads;  // of the service
   Sharing way;
 };
+
+// Of one run.
+struct Outcome {
+  double p99_ms = 0;       // of the answer times
+  double batch_cores = 0;  // used
+};
+// A line of JSON, which tests/judge/real reads.
+inline std::string line_of(const Configuration& it, const Outcome& alone, const Outcome& found) {
+  return fmt::format(
+      R"({{"use": {}, "work_ms": {}, "threads": {}, "way": "{}", "p99_ms": {:.4f}, "alone_ms": {:.4f}, "batch_cores": {:.3f}}})"
+      "\n",
+      it.cores, it.work_ms, it.threads, to_string(it.way), found.p99_ms, alone.p99_ms, found.batch_cores);
+}
 
 inline constexpr int kBatchThreads = 4;
 inline constexpr std::array<Configuration, 10> kTwoVcpus{{
