@@ -63,6 +63,7 @@ std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
   return precedence == Precedence::reclaim && high != nullptr ? high->bytes.value_or(0) : 0;
 }
 
+// Evictions in the order of the proposals, then all others by target.
 std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
                                                 std::vector<model::Action> proposals) {
   const auto rank = [&](const model::Action& action) {
@@ -70,15 +71,23 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
     return std::make_tuple(precedence, taking_limit(action, precedence), action.policy,
                            std::string(action.kind()), value_text(action), action.reason);
   };
-  std::map<Target, model::Action> chosen;
-  for (model::Action& action : proposals) {
+  std::map<Target, std::size_t> chosen;
+  for (std::size_t i = 0; i < proposals.size(); ++i) {
+    const model::Action& action = proposals[i];
     if (action.workload() != nullptr && workloads.find(action) == nullptr) continue;
-    const auto [held, added] = chosen.try_emplace(target_of(action), action);
-    if (!added && rank(action) < rank(held->second)) held->second = std::move(action);
+    const auto [held, added] = chosen.try_emplace(target_of(action), i);
+    if (!added && rank(action) < rank(proposals[held->second])) held->second = i;
   }
+  std::vector<std::size_t> evictions;
+  std::vector<std::size_t> others;
+  for (const auto& [target, i] : chosen)
+    (std::holds_alternative<model::Evict>(proposals[i].what) ? evictions : others).push_back(i);
+  std::sort(evictions.begin(), evictions.end());
   std::vector<model::Action> actions;
   actions.reserve(chosen.size());
-  for (auto& [target, action] : chosen) actions.push_back(std::move(action));
+  for (const auto* places : {&evictions, &others}) {
+    for (const std::size_t i : *places) actions.push_back(std::move(proposals[i]));
+  }
   return actions;
 }
 

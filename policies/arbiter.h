@@ -24,8 +24,9 @@ namespace berth::policies {
 // `sharing`: services without vCPUs of their own. A pin makes them share those that none owns, so the
 // cool-down does not hold it.
 //
-// The actions are ordered so that vCPUs are freed before they are handed out, then by workload. They have
-// decision ids. Pure; the order of `proposals` does not matter.
+// The actions are ordered so that vCPUs are freed before they are handed out, then by workload; evictions
+// stand in the order in which their policy proposed them. They have decision ids. Pure; any other order in
+// `proposals` does not matter.
 std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vector<model::Action> proposals,
                                      const PolicySettings& settings, bool memory_follows = true,
                                      const std::set<std::string>& sharing = {});

@@ -241,6 +241,12 @@ TEST(ArbiterOrder, FreesBeforeItHandsOut) {
                           "pin batch", "pin grows", "set-cpu-quota web", "advertise"));
 }
 
+TEST(ArbiterOrder, EvictsInTheOrderOfThePolicy) {
+  const auto snapshot = eight({best_effort("a"), best_effort("b"), best_effort("c")});
+  EXPECT_THAT(steps(arbitrate(snapshot, {pin("a", "0-1"), evict("c"), evict("a"), evict("b")}, {})),
+              ElementsAre("evict c", "evict a", "evict b", "pin a"));
+}
+
 TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {
   const auto idle = [](const std::string& workload, bool wanted) {
     return model::Action{.what = wanted ? model::Action::What(model::Set{workload, model::IdlePriority()})
@@ -346,12 +352,16 @@ std::string attribute_of(const model::Action& action) {
 
 }  // namespace
 
-RC_GTEST_PROP(ArbiterProperty, IgnoresTheOrderOfProposals, ()) {
+RC_GTEST_PROP(ArbiterProperty, IgnoresTheOrderOfAllProposalsButEvictions, ()) {
   const testing::RandomCase node = random_limits();
   Actions proposals = random_proposals(node.snapshot, *testing::any_seed());
   const Actions actions = arbitrate(node.snapshot, proposals, node.settings);
   std::mt19937_64 random(*testing::any_seed());
-  std::shuffle(proposals.begin(), proposals.end(), random);
+  const auto is_eviction = [](const model::Action& it) {
+    return std::holds_alternative<model::Evict>(it.what);
+  };
+  const auto others = std::stable_partition(proposals.begin(), proposals.end(), is_eviction);
+  std::shuffle(others, proposals.end(), random);
   RC_ASSERT(arbitrate(node.snapshot, proposals, node.settings) == actions);
   RC_ASSERT(arbitrate(node.snapshot, actions, node.settings).size() == actions.size());
 }
