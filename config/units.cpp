@@ -83,7 +83,9 @@ model::Result<double> parse_duration_s(std::string_view text) {
     skip_blanks(text);
     const auto unit = take_word(text);
     const auto seconds = seconds_of(unit);
-    if (!seconds) return fail(ErrorKind::invalid_input, fmt::format("no unit of time is called {}", unit));
+    if (!seconds)
+      return fail(ErrorKind::invalid_input,
+                  fmt::format("no unit of time is called {}; write us, ms, s, min, h, d or w", unit));
     bare = bare || unit.empty();
     if (bare && parts > 0) return bad();
     total += *number * *seconds;

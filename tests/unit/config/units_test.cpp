@@ -31,6 +31,12 @@ TEST(Duration, RefusesEverythingElse) {
   EXPECT_FALSE(parse_duration_s(std::string(400, '9') + "w"));
 }
 
+TEST(Duration, AnUnknownUnitIsToldTheKnownOnes) {
+  const std::string said = parse_duration_s("2 months").error().message();
+  for (const char* part : {"months", " ms", " min", " h", " d", " w"})
+    EXPECT_NE(said.find(part), said.npos) << part;
+}
+
 RC_GTEST_PROP(Duration, TextReadsBack, (std::uint32_t ms)) {
   const double seconds = static_cast<double>(ms) / 1000;
   const auto read = parse_duration_s(duration_text(seconds));
