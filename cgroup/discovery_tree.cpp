@@ -259,16 +259,18 @@ void Tree::judge_node(Node& node, int directory) {
   node.rules = std::move(judgement.matches);
   if (node.inner) {
     // Its scope is the workload. A rule for it has to name the scope.
-    const bool outer = outer_verdict(node) != nullptr;
+    const Node* outer = outer_verdict(node);
     std::optional<std::size_t> rule;
-    if (judgement.verdict && !outer) rule = judgement.verdict->rule;
-    if (judgement.ignored_by && outer &&
+    if (judgement.verdict && outer == nullptr) rule = judgement.verdict->rule;
+    if (judgement.ignored_by && outer != nullptr &&
         !model::glob_match(rules_[*judgement.ignored_by].match, node.parent->path()))
       rule = judgement.ignored_by;
     if (rule && said_inner_.insert(*rule).second) {
-      warn(fmt::format(
-          "{}: \"{}\" matches {}, which is a part of a container; match the container's scope, {}",
-          rules_[*rule].origin, rules_[*rule].match, path, node.parent->path()));
+      const bool above = outer != nullptr && outer != node.parent;
+      warn(fmt::format("{}: \"{}\" matches {}, which is a part of a container; match {}, {}",
+                       rules_[*rule].origin, rules_[*rule].match, path,
+                       above ? "the workload that contains it" : "the container's scope",
+                       (above ? outer : node.parent)->path()));
     }
     judgement = {};
   }

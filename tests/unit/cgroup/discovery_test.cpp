@@ -369,6 +369,12 @@ TEST_F(DiscoveryTest, AnIgnoredPartOfAContainerDoesNotIgnoreIt) {
   ignored.origin = "berth.toml:2";
   changes = discovery->set_rules({best_effort("machine.slice/*"), ignored});
   EXPECT_FALSE(warned({"match the container's scope"}));
+
+  // The slice above is the whole workload, so only a rule for that would ignore the part.
+  ignored.match = "machine.slice/*/container";
+  ignored.origin = "berth.toml:3";
+  changes = discovery->set_rules({best_effort("machine.slice"), ignored});
+  EXPECT_TRUE(warned({"berth.toml:3", "match the workload that contains it, machine.slice"}));
 }
 
 TEST_F(DiscoveryTest, AMarkMakesAWorkloadAndItsRemovalEndsIt) {
