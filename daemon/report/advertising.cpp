@@ -12,22 +12,22 @@ namespace berth::daemon {
 
 Advertising::Advertising(const std::filesystem::path& runtime_dir) : file_(runtime_dir / "state.json") {}
 
-std::vector<LogEntry> advertising_entries(const model::Advertised& advertised, const model::Plan& plan,
+std::vector<LogEntry> advertising_entries(const model::Advertised& before, const model::Plan& plan,
                                           const char* mode) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
     const auto* wanted = std::get_if<model::Advertise>(&action.what);
     if (wanted == nullptr) continue;
-    const auto& said = wanted->resource == model::Resource::cpu ? advertised.cpu : advertised.memory;
-    const model::AdvertisedResource before = said.value_or(model::AdvertisedResource());
-    if (before.state == wanted->state) continue;
+    const auto& said = wanted->resource == model::Resource::cpu ? before.cpu : before.memory;
+    const model::SchedulingState old = said.value_or(model::AdvertisedResource()).state;
+    if (old == wanted->state) continue;
     LogEntry entry;
     entry.time = plan.time;
     entry.decision = action.decision;
     entry.mode = mode;
     entry.kind = action.kind();
     entry.attribute = model::to_string(wanted->resource);
-    entry.old_value = model::to_string(before.state);
+    entry.old_value = model::to_string(old);
     entry.new_value = model::to_string(wanted->state);
     entry.policy = action.policy;
     entry.reason = action.reason;
