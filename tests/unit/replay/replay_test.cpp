@@ -134,6 +134,19 @@ TEST(Side, AnAdvertisementReplacesWhatWasSaidOfItsOwnResource) {
                                 "memory evict 1.25 -> memory schedule 1.00"));
 }
 
+TEST(Side, IdlePriorityThatIsGivenBackWasThere) {
+  model::Snapshot snapshot = make::snapshot_of(make::host({}));
+  snapshot.workloads = {make::best_effort("batch", 1)};
+  snapshot.workloads[0].cpu_idle = true;
+  Side side{{}};
+  std::vector<std::string> values;
+  for (const Decision& decision : side.step(snapshot)) {
+    if (decision.action.attribute() == model::Attribute::cpu_idle)
+      values.push_back(decision.before + " -> " + decision.after);
+  }
+  EXPECT_THAT(values, ElementsAre("1 -> as before"));
+}
+
 // Memory is nearly full, and most of it is of work that may be evicted.
 model::Snapshot full_host() {
   model::Snapshot snapshot = make::snapshot_of(make::host({}));
