@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <systemd/sd-event.h>
 #include <unistd.h>
 
 namespace berth::daemon {
@@ -50,6 +52,23 @@ TEST_F(DaemonTest, WithoutAnUndoJournalItObserves) {
   ASSERT_TRUE(daemon->reload());
   EXPECT_EQ(capability("undo-journal")["available"], true);
   EXPECT_TRUE(daemon->set_mode("enforce"));
+}
+
+TEST_F(DaemonTest, MetricsAreServedAtATickOnceTheyCanBe) {
+  load_node();
+  const auto directory = node.runtime_dir() / "later";
+  configure("[metrics]\nlisten = \"" + (directory / "metrics").string() + "\"\n");
+  sd_event* raw = nullptr;
+  ASSERT_GE(sd_event_new(&raw), 0);
+  const std::unique_ptr<sd_event, decltype(&sd_event_unref)> event(raw, sd_event_unref);
+  start().serve_metrics(raw);
+  tick();
+  EXPECT_EQ(capability("metrics")["available"], false);
+  std::filesystem::create_directory(directory);
+  now = now + 60;
+  tick();
+  EXPECT_EQ(capability("metrics")["available"], true) << capability("metrics");
+  daemon->leave_loop();
 }
 
 TEST_F(DaemonTest, WithoutAStateDirectoryItEnforcesAndSaysWhatItLacks) {
