@@ -177,6 +177,7 @@ TEST(Chart, KeepsPointsWithinItsFrame) {
   chart.line({{-5, 0.5}, {20, 7}}, "a");
   const std::string svg = chart.svg("x");
   EXPECT_THAT(svg, HasSubstr("150.0,56.0 910.0,6.0"));
+  EXPECT_THAT(svg, HasSubstr("viewBox=\"0 0 920 124\"")) << "with its margins";
 }
 
 TEST(FigureText, HasUnitsAndSigns) {
