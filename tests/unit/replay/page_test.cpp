@@ -88,6 +88,7 @@ TEST_F(PageTest, ShowsBothSides) {
   EXPECT_EQ(count(html, "<rect"), count(html, "</rect>"));
   EXPECT_EQ(html.find("nan"), std::string::npos);
   EXPECT_EQ(html.find("inf,"), std::string::npos);
+  EXPECT_EQ(html.find("left out"), std::string::npos) << "all is there";
 }
 
 TEST_F(PageTest, TakesNamesAsTextAndLoadsNothing) {
