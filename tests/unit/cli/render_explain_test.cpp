@@ -60,6 +60,18 @@ TEST_F(RenderExplanation, AnInstanceThatWaitsForVcpusHasItsCause) {
               HasSubstr("wait 12.5 ms for a vCPU (99th percentile), cause vcpus: it keeps 1.9"));
 }
 
+TEST_F(RenderExplanation, AnInstanceSaysWhatItLends) {
+  workload.pin.emplace();
+  EXPECT_THAT(text_of(explanation), Not(HasSubstr("lends")));
+  model::Lender& lender = workload.lending.emplace();
+  lender.state.cpus = model::CpuSet::range(2, 3);
+  lender.delay_s = 0.002;
+  lender.target_s = 0.01;
+  EXPECT_THAT(text_of(explanation),
+              HasSubstr("lends vCPUs 2-3 to best-effort work; its threads wait 2 ms for "
+                        "a vCPU, the target is 10 ms"));
+}
+
 TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {
   model::EvictionCandidate candidate;
   candidate.cost_s = 16;

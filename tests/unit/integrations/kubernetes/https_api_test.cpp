@@ -132,6 +132,7 @@ TEST(KubernetesApi, KeepsNoAnswerThatIsTooLong) {
   EXPECT_EQ(api.patch("/longer", "{}").fault_kind, "length");
   EXPECT_EQ(api.patch("/endless", "{}").fault_kind, "length");
   EXPECT_EQ(api.patch("/endless-header", "{}").status, 0);
+  EXPECT_EQ(api.patch("/whole", "{}").body.size(), kMaxAnswerBytes) << "nothing of those is left";
 }
 
 TEST(KubernetesApi, EndsARequestThatHangs) {
