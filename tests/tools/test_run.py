@@ -88,6 +88,58 @@ def test_what_changed_while_it_was_tested_is_not_kept(green: Green) -> None:
         assert run.calls
 
 
+def test_what_changed_between_the_build_and_the_test_is_not_kept(green: Green, monkeypatch: pytest.MonkeyPatch) -> None:
+    built, later = (Inputs(frozenset({f"file a.cpp {state}"})) for state in ("old", "new"))
+
+    class Built:
+        def __init__(self, _: Path) -> None:
+            pass
+
+        def files(self, *_: str) -> Inputs:
+            return built
+
+    monkeypatch.setattr(runs, "Tree", Built)
+    run = Script(green, green_run)
+    run.build()
+    for inputs, kept in ((later, None), (built, Count(2))):
+        run.part(part(lambda inputs=inputs: inputs))
+        assert green.find("some-all", inputs.hash()) == kept
+
+
+def test_a_part_beside_others_that_breaks_off_is_a_failure(green: Green, capsys: pytest.CaptureFixture[str]) -> None:
+    def breaks() -> Inputs:
+        raise OSError("no such file")
+
+    run = Script(green, green_run)
+    other = part(breaks)
+    run.beside([other])
+    run.part(other)
+    assert run.finish() == 1
+    assert "no such file" in capsys.readouterr().out
+
+
+def test_a_second_run_of_a_checkout_is_refused_while_the_first_goes_on(green: Green) -> None:
+    with Run(green):
+        with pytest.raises(SystemExit, match="another run"), Run(green):
+            pass
+    with Run(green):
+        pass
+
+
+def test_a_process_that_a_part_leaves_ends_with_it_and_none_starts_after_the_end(green: Green, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "LEFT_S", 0.1)
+    monkeypatch.setattr(runs, "SHELL", '"$@"')
+    with Run(green) as run:
+        status, text = run.shell(["bash", "-c", "sleep 1000 & echo $!"], "left", loud=False)
+        assert status == 0
+        stat = Path(f"/proc/{int(text)}/stat")
+        until = time.monotonic() + 60
+        while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+            assert time.monotonic() < until
+    with pytest.raises(RuntimeError):
+        run.shell(["true"], "late")
+
+
 def test_of_a_part_of_items_each_is_kept_by_itself(green: Green, tmp_path: Path) -> None:
     results = {"a": Count(3), "b": Count(1, 1), "c": Count(2)}
 

@@ -82,6 +82,14 @@ def test_how_the_compiler_names_a_header_changes_nothing(checkout: Path) -> None
     assert Tree(checkout).built("one").hash() == before
 
 
+def test_the_build_of_a_package_says_nothing_of_objects_with_the_same_name(checkout: Path) -> None:
+    before = Tree(checkout).built("one").hash()
+    for place in ("package/objects", "other"):
+        (checkout / "build" / place).mkdir(parents=True)
+        (checkout / "build" / place / "one.d").write_text("one.o: ../two.c\n")
+    assert Tree(checkout).built("one").hash() == before
+
+
 def test_a_program_depends_on_its_commands(checkout: Path) -> None:
     before = [Tree(checkout).built(name).hash() for name in ("one", "two")]
     ninja = checkout / "build/build.ninja"

@@ -28,6 +28,8 @@ from .run import ROOT, Run, counted, say
 # Minutes after which CI begins with no part that it may leave out: a run that passes CI's own limit says nothing at all. The caches
 # are full in the next run.
 LIMIT = 80
+# Variables that make test programs run another selection than their results are kept for.
+SELECT = ("GTEST_", "PYTEST_", "RC_PARAMS", "BERTH_BUILD")
 
 
 def main(words: list[str]) -> int:
@@ -41,6 +43,8 @@ def main(words: list[str]) -> int:
         parser.error(f"{alone.pop()} runs alone")
     if unknown := [name for name in options.parts if name not in KNOWN and not alone]:
         parser.error(f"no such part: {' '.join(unknown)} (quick, properties, {', '.join(KNOWN)})")
+    for name in [name for name in os.environ if name.startswith(SELECT)]:
+        del os.environ[name]
     # A termination unwinds, so that no child stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.chdir(ROOT)

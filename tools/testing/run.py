@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "build/test"
 COUNTED = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 BROKEN = re.compile(r"^FAILED  (.*)", re.M)
+LEFT_S = 5
 SHELL = 'set -uo pipefail; . tools/lib.sh; . tools/testing/parts.sh; "$@"'
 
 
@@ -46,14 +49,25 @@ class Run:
         self.keeps = keeps
         self.outcomes: dict[str, Outcome] = {}
         self._unchanged = Count()
+        self._sources: frozenset[str] | None = None  # as the build found them
         self._children: list[subprocess.Popen[str]] = []
+        self._starting = threading.Lock()
+        self._ends = False
         self._beside: dict[str, threading.Thread] = {}
         REPORTS.mkdir(parents=True, exist_ok=True)
 
     def __enter__(self) -> Run:
+        """Two runs of one checkout would take each other's programs and reports."""
+        self._lock = (REPORTS / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.exit(f"test: another run of this checkout goes on ({REPORTS}/lock); wait for its end, or run in another clone")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        with self._starting:
+            self._ends = True
         running = [child for child in self._children if child.poll() is None]
         for child in running:
             os.killpg(child.pid, signal.SIGTERM)
@@ -62,6 +76,7 @@ class Run:
                 child.wait(60)
             except subprocess.TimeoutExpired:
                 os.killpg(child.pid, signal.SIGKILL)
+        self._lock.close()
 
     def minutes(self) -> float:
         return (time.monotonic() - self.began) / 60
@@ -74,6 +89,7 @@ class Run:
     def build(self, beside: Sequence[str] = ()) -> None:
         """`beside`: functions of parts.sh that make something else meanwhile. The part that needs it says what went wrong."""
         say("building")
+        self._sources = Tree(ROOT).files("*").lines
         others = [threading.Thread(target=self.shell, args=([name], name), kwargs={"loud": False}, daemon=True) for name in beside]
         for other in others:
             other.start()
@@ -95,6 +111,9 @@ class Run:
         say(part.what)
         if thread := self._beside.get(part.name):
             thread.join()
+            if part.name not in self.outcomes:
+                self.outcomes[part.name] = Outcome(Count(failed=1), 0, "broke off before it began")
+                return
             print((REPORTS / f"{part.name}.log").read_text(errors="replace"), flush=True)
         else:
             self._run(part, loud=True)
@@ -104,7 +123,11 @@ class Run:
 
         def run() -> None:
             for part in parts:
-                self._run(part, loud=False)
+                try:
+                    self._run(part, loud=False)
+                except Exception as error:  # it is a failure of the part, and no thread tells of it otherwise
+                    (REPORTS / f"{part.name}.log").write_text(f"{''.join(traceback.format_exception(error))}FAILED  {part.name}\n")
+                    self.outcomes[part.name] = Outcome(Count(failed=1), 0, f"broke off: {error}")
 
         thread = threading.Thread(target=run, daemon=True)
         self._beside |= {part.name: thread for part in parts}
@@ -143,8 +166,8 @@ class Run:
                 results = part.results(report) if report.exists() else {}
             after = items_of(part)
             for name in changed:
-                # What was changed meanwhile was not tested.
-                if after.get(name) == items[name]:
+                # What was changed since the build, or meanwhile, was not tested.
+                if after.get(name) == items[name] and self._is_as_built(items[name]):
                     self.green.keep(f"{part.name}-{name}", items[name].hash(), results.get(name, Count()), time.monotonic() - started)
         else:
             (REPORTS / f"{part.name}.log").write_text(head)
@@ -152,6 +175,9 @@ class Run:
                 print(head, end="", flush=True)
         beside = "" if loud else " (beside others)"
         self.outcomes[part.name] = Outcome(count, time.monotonic() - started, ", ".join([str(count), *said]) + beside)
+
+    def _is_as_built(self, inputs: Inputs) -> bool:
+        return self._sources is None or all(line in self._sources for line in inputs.lines if line.startswith("file "))
 
     def finish(self) -> int:
         """The summary. Each failure by name, as what was printed of it may be hours of output away."""
@@ -172,24 +198,42 @@ class Run:
     # Children
 
     def shell(self, command: Sequence[str], log: str, *, loud: bool = True, head: str = "") -> tuple[int, str]:
-        """Runs a function of parts.sh or lib.sh. Returns its status, and what it printed, which build/test/LOG.log keeps below `head`."""
-        child = subprocess.Popen(
-            ["bash", "-c", SHELL, "test", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True,
-        )
-        self._children.append(child)
+        """Runs a function of parts.sh or lib.sh. Returns its status, and what it printed, which build/test/LOG.log keeps below `head`.
+        Processes that it leaves end with it."""
+        with self._starting:
+            if self._ends:
+                raise RuntimeError("the run ends")
+            child = subprocess.Popen(
+                ["bash", "-c", SHELL, "test", *command], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                text=True, errors="replace", start_new_session=True,
+            )
+            self._children.append(child)
         lines = [head]
-        with (REPORTS / f"{log}.log").open("w") as file:
-            file.write(head)
-            if loud:
-                print(head, end="", flush=True)
-            for line in child.stdout or ():
-                lines.append(line)
-                file.write(line)
-                file.flush()
+
+        def read() -> None:
+            with (REPORTS / f"{log}.log").open("w") as file:
+                file.write(head)
                 if loud:
-                    print(line, end="", flush=True)
-        return child.wait(), "".join(lines)
+                    print(head, end="", flush=True)
+                for line in child.stdout or ():
+                    lines.append(line)
+                    file.write(line)
+                    file.flush()
+                    if loud:
+                        print(line, end="", flush=True)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        status = child.wait()
+        reader.join(LEFT_S)
+        if reader.is_alive():
+            # Something that it started still has its output.
+            try:
+                os.killpg(child.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            reader.join(LEFT_S)
+        return status, "".join(lines)
 
 
 def items_of(part: Part) -> dict[str, Inputs]:

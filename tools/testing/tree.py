@@ -17,6 +17,8 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+# Directories of the build directory that other builds and the tests make.
+NO_OBJECTS = ("package", "staging", "test", "demo-logs")
 STATUS = "${Package}\t${Version}\t${db:Status-Status}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
 
 
@@ -118,12 +120,19 @@ class Tree:
             elif ": #deps " in line:
                 target = line.split(": #deps ")[0]
                 found[target] = []
-        # Of what ninja reads at each start, it keeps no such list. Another part may make and remove directories meanwhile, which a walk passes over.
-        for where, _, names in os.walk(self.build):
+        # Of what ninja reads at each start, it keeps no such list. Another part may make and remove files meanwhile; its own builds have the
+        # names of these objects.
+        for where, below, names in os.walk(self.build):
+            if Path(where) == self.build:
+                below[:] = [name for name in below if name not in NO_OBJECTS]
             for name in names:
-                if name.endswith(".d") and (file := Path(where, name)).is_file():
-                    made, _, others = file.read_text().replace("\\\n", " ").partition(":")
-                    found[made.strip()] = others.split()
+                if not name.endswith(".d"):
+                    continue
+                try:
+                    made, _, others = Path(where, name).read_text().replace("\\\n", " ").partition(":")
+                except OSError:
+                    continue
+                found.setdefault(made.strip(), others.split())
         return {made: self._in_checkout(others) for made, others in found.items()}
 
     def _ninja(self, tool: str, *arguments: str) -> list[str]:
