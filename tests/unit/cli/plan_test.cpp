@@ -38,7 +38,7 @@ TEST_F(Berthctl, PlansFromStandardInput) {
 TEST_F(Berthctl, PlansHelpForStragglers) {
   const std::string plan = "berthctl plan --snapshot " + snapshot("stragglers.json");
   EXPECT_THAT(run_shell(plan).out, HasSubstr("system.slice/b.service lends 1.00 cores\n"));
-  // The worked example of docs/decisions/stragglers.md and lending.md.
+  // The worked example of docs/decisions/stragglers.md, and a loan that covers it.
   const auto findings = [](const Ran& ran) { return json::parse(ran.out).at("findings"); };
   const json given = findings(run_shell(plan + " --json --policy straggler"));
   EXPECT_FALSE(given.contains("interference"));
@@ -65,7 +65,7 @@ TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
   const std::string enough = run_shell(plan + " -o spark.z=0 -o spark.reserve=0.01").out;
   EXPECT_THAT(enough, HasSubstr("Memory, and the order of eviction of Spark's workloads\n"));
   EXPECT_THAT(enough, ::testing::Not(HasSubstr("backup")));
-  // The worked example of docs/decisions/eviction-cost.md and eviction-order.md.
+  // Computed by hand after docs/decisions/eviction-cost.md and eviction-order.md.
   const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("spark"); };
   const json given = spark(run_shell(plan + " --json"));
   EXPECT_EQ(given.at("order"), (json{"spark/ml/1", "spark/etl/2", "spark/etl/1", "spark/etl/driver",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interference policy with the window search, written again word by word after docs/decisions/pinning.md,
+// The interference policy with the window search, written again after docs/decisions/pinning.md,
 // with sets and loops and no care for time. It uses nothing of policies/ but the settings, and of the
 // topology only the list of vCPUs.
 #pragma once

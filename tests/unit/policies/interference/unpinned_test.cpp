@@ -16,7 +16,7 @@ using testing::host;
 using testing::latency_sensitive;
 using testing::snapshot_of;
 
-// As in docs/decisions/pinning.md: a and b hot, c cold, on four cores with two threads each.
+// a and b are hot and c is cold, on four cores with two threads each.
 model::Snapshot worked_example() {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 2}));
   const model::ServiceProfile hot{.pressure = 0.8,

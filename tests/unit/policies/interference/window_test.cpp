@@ -24,7 +24,7 @@ using testing::pins;
 using ::testing::SizeIs;
 using testing::snapshot_of;
 
-// Two hot instances and a cold one, as in docs/decisions/pinning.md.
+// Two hot instances and a cold one, on four cores with two threads each.
 model::Snapshot worked_example(int instances) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 2}));
   snapshot.services["hot"] = {.pressure = 0.8,

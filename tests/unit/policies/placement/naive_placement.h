@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placement, written again word by word after docs/decisions/placement.md, with sets and loops and no care
+// Placement, written again after docs/decisions/placement.md, with sets and loops and no care
 // for time: of NUMA nodes it tries every set. The vCPUs come from the naive version of the interference
 // policy.
 #pragma once

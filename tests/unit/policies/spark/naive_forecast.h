@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forecast of memory and its judge, written again word by word after docs/decisions/memory-forecast.md,
-// with no care for time. It uses nothing of policies/ but the types of the verdict.
+// The forecast of memory and its judge, written again word by word, with no care for time. It uses nothing of
+// policies/ but the types of the verdict.
 #pragma once
 
 #include "model/memory_series.h"

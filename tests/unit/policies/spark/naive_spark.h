@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Spark policy, written again word by word after docs/decisions/eviction-cost.md and eviction-order.md,
+// The Spark policy, written again after docs/decisions/eviction-cost.md and eviction-order.md,
 // with maps and loops and no care for time. It uses nothing of policies/ but the settings.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The straggler policy, written again word by word after docs/decisions/stragglers.md and lending.md, with
+// The straggler policy, written again after docs/decisions/stragglers.md and lending.md, with
 // maps and loops and no care for time. It uses nothing of policies/ but the settings.
 #pragma once
 
