@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The members of a node against the sentences of docs/clusters.md, said again one by one.
+// The members of a node against the sentences of berth-kube(8), said again one by one.
 #include "integrations/kubernetes/decide.h"
 
 #include <gtest/gtest.h>

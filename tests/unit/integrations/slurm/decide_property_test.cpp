@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The change of a node against the sentences of docs/clusters.md, said again one by one.
+// The change of a node against the sentences of berth-slurm(8), said again one by one.
 #include "integrations/slurm/decide.h"
 
 #include <algorithm>
