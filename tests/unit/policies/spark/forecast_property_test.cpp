@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forecast and its judge against plain restatements, which share no code with policies/, and what holds of
-// them whatever the demand.
+// The forecast and its judge against plain restatements, which share no code with policies/, and what holds
+// of them whatever the demand.
 #include "policies/spark/forecast/backtest.h"
 #include "policies/spark/forecast/forecast.h"
 #include "tests/unit/policies/draws.h"
