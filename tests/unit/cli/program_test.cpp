@@ -28,6 +28,7 @@ TEST_F(Berthctl, HelpIsForPeopleWhoAsk) {
   EXPECT_EQ(ran.exit, 0);
   EXPECT_THAT(ran.out, StartsWith("Usage: berthctl COMMAND"));
   EXPECT_EQ(run_shell("berthctl plan --help").exit, 0);
+  EXPECT_THAT(run_shell("berthctl evict --help").out, HasSubstr("Asks first")) << "what ends work says how";
 }
 
 TEST_F(Berthctl, HelpFitsATerminalOf24RowsAnd80Columns) {
