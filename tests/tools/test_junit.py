@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from testing.green import Count
-from testing.junit import by_file, by_guest_test, by_meson_test
+from testing.junit import by_file, by_guest_test, by_meson_test, of_meson
 
 
 def report(path: Path, *suites: str) -> Path:
@@ -23,6 +24,22 @@ def test_of_meson_tests_with_and_without_suites_and_groups(tmp_path: Path) -> No
         '<testsuite name="berth"><testcase name="berth / catalog"/><testcase name="docs"/></testsuite>',
     ))
     assert found == {"policies-spark": Count(1, 1, 1), "bus": Count(1), "catalog": Count(1), "docs": Count(1)}
+
+
+def test_a_program_that_ends_badly_fails_though_all_its_cases_passed(tmp_path: Path) -> None:
+    report(
+        tmp_path / "testlog.junit.xml",
+        '<testsuite name="berth.berth:property / model.A"><testcase name="A"/></testsuite>',
+        '<testsuite name="berth.bus.B"><testcase name="B"/></testsuite>',
+        '<testsuite name="berth.cli.C"><testcase name="C"><failure/></testcase></testsuite>',
+        '<testsuite name="berth"><testcase name="docs"><failure/></testcase></testsuite>',
+    )
+    ended = {"berth:property / model": ("FAIL", -6), "berth / bus": ("OK", 0), "berth / cli": ("FAIL", 1), "berth / docs": ("FAIL", 1), "berth / os": ("TIMEOUT", None)}
+    lines = [json.dumps({"name": name, "result": result, "returncode": status}) for name, (result, status) in ended.items()]
+    (tmp_path / "testlog.json").write_text("\n".join(lines) + "\n")
+    of_meson(tmp_path, tmp_path / "unit.xml")
+    found = by_meson_test(tmp_path / "unit.xml")
+    assert found == {"model": Count(1, 1), "bus": Count(1), "cli": Count(0, 1), "docs": Count(0, 1), "os": Count(0, 1)}
 
 
 def test_of_guest_tests_by_file_and_by_name_without_parameters(tmp_path: Path) -> None:

@@ -58,3 +58,10 @@ def test_each_module_has_guest_tests_and_each_of_them_is_there() -> None:
         for test in tests:
             file, function = test.split("::")
             assert f"def {function}(" in (ROOT / "tests/vm" / file).read_text(), test
+
+
+def test_what_a_guest_test_reads_outside_its_directory_is_an_input_of_it() -> None:
+    # A program of the build, and tests/load, on which all guest tests depend.
+    known = {*parts.READ_BY_GUEST_TESTS, "test_limits.py", "test_straggler.py"}
+    readers = {path.name for path in (ROOT / "tests/vm").glob("test_*.py") if "parents[" in path.read_text()}
+    assert readers <= known

@@ -50,13 +50,14 @@ TABLE: dict[str, tuple[str, ...]] = {
 
 
 def tests(tree: Tree) -> dict[str, Inputs]:
-    """By pytest's name of the test. It depends on the modules that name it, and on its own file."""
+    """By pytest's name of the test. It depends on the modules that name it, on its own file, and on what all guest tests use."""
     modules: dict[str, list[str]] = {}
     for module, named in TABLE.items():
         for test in named:
             modules.setdefault(f"tests/vm/{test}", []).append(module)
+    common = tree.files("tests/vm/*", "!tests/vm/test_*", "!tests/vm/demo", "tests/spark/fake_driver.py", "*meson.build", "meson_options.txt", "!tests/*.build", *HARNESS)
     return {
-        test: tree.files(test.split("::")[0], *(f"{module}/*" for module in named), *HARNESS) | facts(f"quick {test}")
+        test: common | tree.files(test.split("::")[0], *(f"{module}/*" for module in named)) | facts(f"quick {test}")
         for test, named in modules.items()
     }
 

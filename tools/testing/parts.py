@@ -26,12 +26,19 @@ HARNESS = ("tools/lib.sh", "tools/count-tests", "tools/testing/parts.*", "tests/
 # The sources of the programs, and of the tests that are compiled with them.
 SOURCES = ("*.cpp", "*.h", "*.c", "*.xml", "*meson.build", "meson_options.txt")
 NOT_TESTS = tuple(f"!tests/{name}/*" for name in ("bench", "host", "kubernetes", "lint", "package", "slurm", "vm", "debian13"))
-PACKAGED = ("*", "!tests/*", "!tools/*", "!.ci/*", "tests/bench/README.md")
+PACKAGED = ("*", "!tests/*", "!tools/*", "!.ci/*", "tests/bench/README.md", "tools/package", "tools/packages-*")
+# Variables that decide nothing: where the cache is, and what random tests draw.
+NOT_SETTINGS = ("BERTH_CACHE", "BERTH_SEED")
 
 
 def short() -> bool:
     """With CI=true some parts run in a short form."""
     return os.environ.get("CI") == "true"
+
+
+def settings() -> Inputs:
+    """Variables that make tests longer, shorter or others."""
+    return facts(*(f"{name}={value}" for name, value in os.environ.items() if name.startswith("BERTH_") and name not in NOT_SETTINGS))
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class Part:
 
 def files_and_packages(*patterns: str, packages: tuple[str, ...] = ()) -> Callable[[Tree], Inputs]:
     def inputs(tree: Tree) -> Inputs:
-        return tree.files(*patterns, *HARNESS) | tree.packages("build", "test", *packages) | facts(f"short {short()}")
+        return tree.files(*patterns, *HARNESS) | tree.packages("build", "test", *packages) | facts(f"short {short()}") | settings()
 
     return inputs
 
@@ -67,10 +74,15 @@ def programs_and_tests(*programs: str, directory: str, packages: tuple[str, ...]
             tree.built(*programs)
             | tree.files(f"{directory}/*", "tests/clusterlib/*", *reads, *HARNESS)
             | tree.packages("build", "test", *packages)
-            | facts(f"kernel {platform.release()} {platform.version()}")
+            | kernel()
+            | settings()
         )
 
     return inputs
+
+
+def kernel() -> Inputs:
+    return facts(f"kernel {platform.release()} {platform.version()}")
 
 
 def answer_of(*command: str) -> str:
@@ -87,13 +99,25 @@ def answer_of(*command: str) -> str:
 def unit_tests(tree: Tree) -> dict[str, Inputs]:
     """By meson's name of the test."""
     made = {target["id"]: [name for path in target["filename"] if (name := tree.target_of(path))] for target in tree.described("targets")}
-    common = tree.packages("build", "test") | tree.files("tests/meson.build", *HARNESS)
+    # Without what these fetch, and without root, tests are skipped.
+    fetched = [subprocess.run(f"tools/{name}", cwd=tree.root, capture_output=True, check=False).returncode for name in ("fetch-promtool", "fetch-hwloc-dumps")]
+    common = (
+        tree.packages("build", "test") | tree.files("tests/meson.build", *HARNESS) | kernel() | settings()
+        | facts(f"fetched {fetched}", f"user {os.geteuid()}")
+    )
+    all_made = {name for names in made.values() for name in names}
     places = places_of_tests(tree)
     found = {}
     for test in tree.described("tests"):
         own = tree.built(*sorted({name for target in test["depends"] for name in made.get(target, [])}))
         said = f"test {test['cmd']} {sorted(test['env'].items())}".replace(str(tree.root), "ROOT")
-        found[test["name"]] = common | own | facts(said) | tree.files(*read_by_sources(tree, own, places), *read_by_script(tree, test["cmd"]))
+        configured = [name for word in test["cmd"] if word.startswith(f"{tree.build}/") and (name := tree.target_of(word)) not in all_made]
+        scripts = read_by_script(tree, test["cmd"])
+        read = tree.files(*read_by_sources(tree, own, places), *scripts)
+        if "*" in scripts:
+            # A page may link to any file.
+            read |= facts(f"names {tree.names}")
+        found[test["name"]] = common | own | facts(said) | read | tree.made(*configured)
     return found
 
 
@@ -116,7 +140,7 @@ def read_by_script(tree: Tree, command: list[str]) -> list[str]:
     """A test that is a script may read all but the sources and other tests. Its arguments may be files."""
     named = [os.path.relpath(word, tree.root) for word in command if word.startswith(f"{tree.root}/")]
     whole = any(name.startswith("tests/") and name in tree.names for name in named)
-    return [*named, *(("*", "!tests/unit/*", "!tests/fuzz/*", *NOT_TESTS, "!*.cpp", "!*.h") if whole else ())]
+    return [*named, *(("*", "!tests/unit/*", "!tests/fuzz/*", *NOT_TESTS, "!*.cpp", "!*.h", "tests/*/README.md") if whole else ())]
 
 
 # Guests
@@ -124,7 +148,10 @@ def read_by_script(tree: Tree, command: list[str]) -> list[str]:
 # What a file of guest tests reads beyond what is installed in a guest.
 READ_BY_GUEST_TESTS = {
     "test_docs.py": ("README.md", "docs/*", "man/*", "tests/docs/*"),
+    "test_gpus.py": ("tests/unit/topology/fake_nvml*",),
     "test_package.py": PACKAGED,
+    "test_progress.py": ("docs/examples/progress/*",),
+    "test_spark.py": ("tests/spark/fake_driver.py",),
     "test_spark_cluster.py": ("tests/spark/*",),
 }
 
@@ -136,6 +163,7 @@ def guest_tests(tree: Tree) -> dict[str, Inputs]:
         | tree.built("tests/host/test-host-limits")
         | tree.files("tests/vm/*", "!tests/vm/test_*", "!tests/vm/demo", "tests/load/*", "tests/clusterlib/*", *HARNESS)
         | tree.packages("build", "test", "spark", "package")
+        | settings()
     )
     return {
         name: common | tree.files(name, *READ_BY_GUEST_TESTS.get(Path(name).name, ()))
@@ -159,6 +187,11 @@ def kubernetes(tree: Tree) -> Inputs:
 
 def tidy(tree: Tree) -> Inputs:
     return tree.built(BERTHD, BERTHCTL, SPARKD, KUBE, SLURM) | tree.files(".clang-tidy", "tests/lint/tidy", *HARNESS) | tree.packages("build", "test")
+
+
+def debian13(tree: Tree) -> Inputs:
+    tests = () if short() else ("tests/*", *NOT_TESTS)
+    return files_and_packages(*PACKAGED, *tests, "tests/debian13/*", packages=("package",))(tree)
 
 
 # In the order in which they run.
@@ -194,7 +227,7 @@ PARTS = (
     Part("release", "the programs as meson setup --buildtype=release builds them", files_and_packages(*SOURCES, "!tests/*"), when="named"),
     Part(
         "debian13", "package and unit tests in a Debian 13 tree",
-        files_and_packages(*PACKAGED, "tests/debian13/*", "tests/unit/*", "tests/data/*", packages=("package",)), packages=("package",), when="ci", minutes=25,
+        debian13, packages=("package",), when="ci", minutes=25,
     ),
     Part("valgrind", "the daemon's tests under valgrind", files_and_packages(*SOURCES, *NOT_TESTS, packages=("valgrind",)), packages=("valgrind",), when="named"),
 )

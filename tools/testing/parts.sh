@@ -32,9 +32,10 @@ prepare_guest() { tests/vm/guest image; }
 run_meson_tests() {
   local dir=$1 name=$2
   shift 2
+  # What an earlier run left says nothing of this one.
+  rm -f "$dir"/*.xml "$dir"/meson-logs/testlog.{json,junit.xml,txt}
   meson test -C "$dir" --no-rebuild --print-errorlogs --timeout-multiplier 5 "$@"
-  cp "$dir/meson-logs/testlog.junit.xml" "$REPORTS/$name.xml"
-  tools/count-tests "$REPORTS/$name.xml"
+  tools/count-tests --of-meson "$dir/meson-logs" "$REPORTS/$name.xml"
 }
 
 part_unit() {

@@ -159,6 +159,10 @@ class Tree:
         name = os.path.relpath(path, self.build)
         return None if name.startswith("..") else name
 
+    def made(self, *names: str) -> Inputs:
+        """Files of the build directory by their bytes: what was made when the build was configured."""
+        return inputs(f"made {name} {self._hash(str(self.build / name))}" for name in names)
+
     def described(self, what: str) -> list[dict]:
         """What meson wrote of the build: "tests" or "targets"."""
         return json.loads((self.build / "meson-info" / f"intro-{what}.json").read_text())

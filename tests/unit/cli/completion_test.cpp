@@ -181,9 +181,8 @@ TEST(ZshCompletion, NamesEveryCommandAndOption) {
 TEST(ZshCompletion, OffersCommandsOptionsAndWorkloads) {
   if (!has("zsh")) GTEST_SKIP() << "there is no zsh";
   const auto offered = [](const std::string& line) {
-    const Ran ran = run_shell(
-        "cd $(mktemp -d) && " +
-        with_names(BERTH_COMPLETIONS "/../tests/unit/cli/zsh-complete " BERTH_COMPLETIONS " '" + line + "'"));
+    const Ran ran = run_shell("cd $(mktemp -d) && " +
+                              with_names(BERTH_ZSH_COMPLETE " " BERTH_COMPLETIONS " '" + line + "'"));
     return words(ran.out);
   };
   EXPECT_EQ(offered("berthctl "), commands());

@@ -20,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kDashboard = BERTH_DOCS "/../contrib/grafana/berth.json";
-constexpr const char* kRules = BERTH_DOCS "/../contrib/prometheus/berth.rules.yml";
+constexpr const char* kDashboard = BERTH_CONTRIB "/grafana/berth.json";
+constexpr const char* kRules = BERTH_CONTRIB "/prometheus/berth.rules.yml";
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path);
@@ -172,7 +172,7 @@ TEST(Alerts, AskForMetricsThatBerthdExports) {
 
 TEST(Alerts, PassPromtool) {
   if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "there is no promtool here";
-  const std::string directory = BERTH_DOCS "/../contrib/prometheus";
+  const std::string directory = BERTH_CONTRIB "/prometheus";
   EXPECT_EQ(std::system(("cd '" + directory + "' && promtool check rules berth.rules.yml").c_str()), 0);
   EXPECT_EQ(std::system(("cd '" + directory + "' && promtool test rules berth.rules.test.yml").c_str()), 0);
 }
