@@ -111,7 +111,7 @@ def unit_tests(tree: Tree) -> dict[str, Inputs]:
     for test in tree.described("tests"):
         own = tree.built(*sorted({name for target in test["depends"] for name in made.get(target, [])}))
         said = f"test {test['cmd']} {sorted(test['env'].items())}".replace(str(tree.root), "ROOT")
-        configured = [name for word in test["cmd"] if word.startswith(f"{tree.build}/") and (name := tree.target_of(word)) not in all_made]
+        configured = {tree.target_of(word) for word in test["cmd"] if word.startswith(f"{tree.build}/") and Path(word).is_file()} - all_made - {None}
         scripts = read_by_script(tree, test["cmd"])
         read = tree.files(*read_by_sources(tree, own, places), *scripts)
         if "*" in scripts:
