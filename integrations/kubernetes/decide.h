@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The figures and the taint of a node object that follow from the state of its berth (docs/clusters.md).
+// The figures and the taint of a node object that follow from the state of its berth (berth-kube(8)).
 // Pure.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The change of a node's record in Slurm that follows from the state of its berth (docs/clusters.md). Pure.
+// The change of a node's record in Slurm that follows from the state of its berth (berth-slurm(8)). Pure.
 #pragma once
 
 #include "integrations/berth.h"

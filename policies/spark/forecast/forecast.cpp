@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the forecast is made, and why (docs/decisions/memory-forecast.md has the measurements):
+// How the forecast is made, and why (tests/bench/README.md has the measurements):
 //
 // A step that is over says nothing of what comes next. So the trend is taken from the series without its
 // steps, and errors of earlier forecasts do not count what a step added. A ramp looks like a step at first;
