@@ -12,6 +12,11 @@ namespace berth::model {
 
 namespace {
 
+template <typename T>
+void write_object(JsonWriter& out, const T& object) {
+  as::object.write(out, object);
+}
+
 template <typename T, typename Write>
 void write_or_null(JsonWriter& out, const char* name, const std::optional<T>& maybe, Write write) {
   out.key(name);
@@ -69,7 +74,7 @@ void write_payers(JsonWriter& out, const std::vector<Payer>& payers) {
   for (const Payer& payer : payers) {
     out.begin_object().member("workload", payer.workload);
     write_held(out.key("held"), payer.held);
-    write_resources(out.key("amount"), payer.amount);
+    as::object.write(out.key("amount"), payer.amount);
     out.end_object();
   }
   out.end_array();
@@ -123,12 +128,12 @@ void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
   write_or_null(out, "pool", explained.pool, [](JsonWriter& to, const BestEffortPool& pool) {
     to.begin_object().member("cpus", pool.cpus).member("utilisation", pool.utilisation).end_object();
   });
-  write_or_null(out, "task", explained.task, write_task);
-  write_or_null(out, "redundant", explained.redundant, write_redundant);
+  write_or_null(out, "task", explained.task, write_object<StragglerTask>);
+  write_or_null(out, "redundant", explained.redundant, write_object<RedundantTask>);
   out.member("keeping", explained.keeping);
-  write_or_null(out, "lacks", explained.lacks, write_resources);
-  write_or_null(out, "idle", explained.idle, write_resources);
-  write_moves(out.key("moves"), explained.moves);
+  write_or_null(out, "lacks", explained.lacks, write_object<Resources>);
+  write_or_null(out, "idle", explained.idle, write_object<Resources>);
+  as::list(as::object).write(out.key("moves"), explained.moves);
   write_payers(out.key("payers"), explained.payers);
   write_or_null(out, "eviction", explained.eviction, write_eviction);
   write_or_null(out, "application", explained.application, write_application);

@@ -336,7 +336,8 @@ JsonObject::JsonObject(const JsonValue& value) : value_(value) {
 }
 
 JsonObject::~JsonObject() {
-  if (ignore_unknown_ || context().failed() || value_.value_ == nullptr) return;
+  if (ignore_unknown_ || context().ignores_unknown() || context().failed() || value_.value_ == nullptr)
+    return;
   if (found_count_ == value_.value_->size()) return;
   try {
     warn_of_unknown();

@@ -40,6 +40,9 @@ class ReadContext {
   void warn(const std::string& path, std::string_view what);
   bool failed() const { return error_.has_value(); }
   const std::optional<Error>& error() const { return error_; }
+  // Members that no reader asks for are fine in the whole document.
+  void ignore_unknown() { ignore_unknown_ = true; }
+  bool ignores_unknown() const { return ignore_unknown_; }
   // At most 100, then one that counts the rest.
   std::vector<std::string> take_warnings();
 
@@ -47,6 +50,7 @@ class ReadContext {
   std::optional<Error> error_;
   std::vector<std::string> warnings_;
   std::size_t unlisted_ = 0;
+  bool ignore_unknown_ = false;
 };
 
 // One value and where it stands. Refers to its parent: a child must not outlive it.

@@ -295,6 +295,7 @@ Result<Plan> parse_plan(std::string_view text) {
   const auto root = parse_json(text);
   if (!root) return fail(root.error());
   ReadContext context;
+  context.ignore_unknown();
   const JsonValue document(context, *root);
   JsonObject object(document);
   object.ignore_unknown();
@@ -310,7 +311,7 @@ Result<Plan> parse_plan(std::string_view text) {
     if (const auto interference = findings.optional("interference"))
       plan.findings.interference = read_interference(*interference);
     if (const auto straggler = findings.optional("straggler"))
-      plan.findings.straggler = read_straggler(*straggler);
+      as::object.read(*straggler, plan.findings.straggler.emplace());
     if (const auto spark = findings.optional("spark")) plan.findings.spark = read_spark(*spark);
     if (const auto oversell = findings.optional("oversell"))
       plan.findings.oversell = read_oversell(*oversell);
@@ -332,8 +333,7 @@ std::string to_json(const Plan& plan) {
     write_interference(out, *plan.findings.interference);
   }
   if (plan.findings.straggler) {
-    out.key("straggler");
-    write_straggler(out, *plan.findings.straggler);
+    as::object.write(out.key("straggler"), *plan.findings.straggler);
   }
   if (plan.findings.spark) write_spark(out.key("spark"), *plan.findings.spark);
   if (plan.findings.oversell) {

@@ -98,21 +98,6 @@ void write_sample(JsonWriter& out, const UsageSample& sample) {
 
 }  // namespace
 
-ProgressReport read_progress_report(const JsonValue& value) {
-  JsonObject object(value);
-  ProgressReport report;
-  report.time = object.required("time").epoch();
-  report.fraction = object.required("fraction").fraction();
-  return report;
-}
-
-void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports) {
-  out.begin_array();
-  for (const ProgressReport& report : reports)
-    out.begin_object().time("time", report.time).member("fraction", report.fraction).end_object();
-  out.end_array();
-}
-
 void write_held(JsonWriter& out, const HeldLimit& held) {
   out.begin_object().member("cause", to_string(held.cause)).time("since", held.since);
   out.time("changed_at", held.changed_at).end_object();
@@ -199,8 +184,7 @@ Workload read_workload(const JsonValue& value) {
   if (const auto lending = object.nullable("lending")) workload.lending = read_lending_state(*lending);
   read_readings(object, workload);
   if (const auto progress = object.optional("progress"))
-    progress->each(
-        [&workload](const JsonValue& report) { workload.progress.push_back(read_progress_report(report)); });
+    as::list(as::object).read(*progress, workload.progress);
   if (const auto usage = object.optional("usage"))
     usage->each([&workload](const JsonValue& sample) { workload.usage.push_back(read_sample(sample)); });
   return workload;
@@ -247,8 +231,7 @@ void write_workload(JsonWriter& out, const Workload& workload, double since) {
   if (workload.lending) write_lending_state(out.key("lending"), *workload.lending);
   write_readings(out, workload);
   if (!workload.progress.empty()) {
-    out.key("progress");
-    write_progress(out, workload.progress);
+    as::list(as::object).write(out.key("progress"), workload.progress);
   }
   write_samples(out, workload.usage, since);
   out.end_object();

@@ -3,8 +3,7 @@
 // the same form. Only the *_json.cpp files of this directory include it.
 #pragma once
 
-#include "model/json_reader.h"
-#include "model/json_writer.h"
+#include "model/json_fields.h"
 #include "model/workload.h"
 
 #include <array>
@@ -27,9 +26,11 @@ void write_readings(JsonWriter& out, const Workload& workload);
 // "usage", with the samples later than `since` only.
 void write_samples(JsonWriter& out, const UsageWindow& usage, double since);
 
-// {"time", "fraction"}
-ProgressReport read_progress_report(const JsonValue& value);
-void write_progress(JsonWriter& out, const std::vector<ProgressReport>& reports);
+template <typename Io>
+void fields(Io& io, Of<Io, ProgressReport>& report) {
+  io.required("time", report.time, as::time);
+  io.required("fraction", report.fraction, as::fraction);
+}
 
 // {"cause", "since", "changed_at"}
 void write_held(JsonWriter& out, const HeldLimit& held);
