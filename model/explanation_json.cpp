@@ -1,166 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/borrowing_json.h"
+// Explanations are written, and read by nobody here.
 #include "model/explanation.h"
 #include "model/interference_json.h"
 #include "model/json.h"
-#include "model/json_writer.h"
+#include "model/json_fields.h"
 #include "model/spark_json.h"
 #include "model/straggler_json.h"
 #include "model/workload_json.h"
 
+#include <vector>
+
 namespace berth::model {
+
+static void fields(FieldWriter& io, const PinExplanation& pin) {
+  const PlacedInstance& instance = pin.instance;
+  io.required("cpus", instance.cpus, as::cpulist);
+  io.required("score", instance.score, as::figure);
+  io.required("cpu_sc", instance.cpu_sc, as::figure);
+  io.required("cpu_ss", instance.cpu_ss, as::figure);
+  io.required("k1", pin.coefficients.k1, as::figure);
+  io.required("k2", pin.coefficients.k2, as::figure);
+  io.required("model", instance.model, as::one_of(kOrigins, to_string));
+  io.required("model_reason", instance.model_reason, as::text);
+  io.required("pressure", instance.pressure, as::fraction);
+  io.required("pressure_source", pin.pressure_source, as::text);
+  io.required("search_reason", pin.search_reason, as::text);
+}
+
+// The value that an action sets is in the plan, and in its reason.
+static void fields(FieldWriter& io, const Action& action) {
+  io.out().member("kind", action.kind());
+  io.required("policy", action.policy, as::line);
+  io.required("decision", action.decision, as::line);
+  io.required("reason", action.reason, as::text);
+}
+
+static void fields(FieldWriter& io, const Payer& payer) {
+  io.required("workload", payer.workload, as::name);
+  io.required("held", payer.held, as::object);
+  io.required("amount", payer.amount, as::object);
+}
+
+static void fields(FieldWriter& io, const EvictionExplanation& eviction) {
+  io.required("position", eviction.position, as::count);
+  io.required("candidates", eviction.candidates, as::count);
+  io.required("victim", eviction.victim, as::flag);
+  io.nullable("spared", eviction.spared, as::text);
+  io.required("memory", eviction.memory, as::text);
+  io.nullable("candidate", eviction.candidate, as::object);
+}
+
+static void fields(FieldWriter& io, const ApplicationExplanation& application) {
+  io.required("id", application.id, as::name);
+  io.required("delta", application.delta, as::amount);
+  io.required("figures", application.figures, as::object);
+  io.required("workloads", application.workloads, as::list(as::name));
+}
 
 namespace {
 
 template <typename T>
-void write_object(JsonWriter& out, const T& object) {
-  as::object.write(out, object);
-}
-
-template <typename T, typename Write>
-void write_or_null(JsonWriter& out, const char* name, const std::optional<T>& maybe, Write write) {
-  out.key(name);
-  if (maybe) {
-    write(out, *maybe);
-  } else {
-    out.null();
-  }
-}
+struct Limit {
+  const std::optional<T>& present;
+  const std::optional<T>& original;
+  const std::optional<HeldLimit>& held;
+};
 
 template <typename T>
-void write_limit(JsonWriter& out, const char* name, const std::optional<T>& present,
-                 const std::optional<OriginalLimits>& originals, std::optional<T> OriginalLimits::*original,
-                 const std::optional<HeldLimit>& held) {
-  out.key(name).begin_object().member("present", present);
-  out.key("original");
-  if (originals) {
-    out.value(*originals.*original);
-  } else {
-    out.value(present);
-  }
-  write_or_null(out, "held", held, write_held);
-  out.end_object();
+void fields(FieldWriter& io, const Limit<T>& limit) {
+  io.nullable("present", limit.present, as::amount);
+  io.nullable("original", limit.original, as::amount);
+  io.nullable("held", limit.held, as::object);
 }
 
-void write_pin(JsonWriter& out, const PinExplanation& pin) {
-  const PlacedInstance& instance = pin.instance;
-  out.begin_object()
-      .member("cpus", instance.cpus)
-      .member("score", instance.score)
-      .member("cpu_sc", instance.cpu_sc)
-      .member("cpu_ss", instance.cpu_ss)
-      .member("k1", pin.coefficients.k1)
-      .member("k2", pin.coefficients.k2)
-      .member("model", to_string(instance.model))
-      .member("model_reason", instance.model_reason)
-      .member("pressure", instance.pressure)
-      .member("pressure_source", pin.pressure_source)
-      .member("search_reason", pin.search_reason)
-      .end_object();
-}
-
-// The value that an action sets is in the plan, and in its reason.
-void write_action(JsonWriter& out, const Action& action) {
-  out.begin_object()
-      .member("kind", action.kind())
-      .member("policy", action.policy)
-      .member("decision", action.decision)
-      .member("reason", action.reason)
-      .end_object();
-}
-
-void write_payers(JsonWriter& out, const std::vector<Payer>& payers) {
-  out.begin_array();
-  for (const Payer& payer : payers) {
-    out.begin_object().member("workload", payer.workload);
-    write_held(out.key("held"), payer.held);
-    as::object.write(out.key("amount"), payer.amount);
-    out.end_object();
-  }
-  out.end_array();
-}
-
-void write_eviction(JsonWriter& out, const EvictionExplanation& eviction) {
-  out.begin_object().member("position", std::uint64_t{eviction.position});
-  out.member("candidates", std::uint64_t{eviction.candidates}).member("victim", eviction.victim);
-  out.member("spared", eviction.spared).member("memory", eviction.memory);
-  write_or_null(out, "candidate", eviction.candidate, write_candidate);
-  out.end_object();
-}
-
-void write_application(JsonWriter& out, const ApplicationExplanation& application) {
-  out.begin_object().member("id", application.id).member("delta", application.delta);
-  write_app_figures(out.key("figures"), application.figures);
-  out.key("workloads").begin_array();
-  for (const std::string& id : application.workloads) out.value(id);
-  out.end_array().end_object();
-}
-
-void write_explained(JsonWriter& out, const WorkloadExplanation& explained) {
-  const Workload& workload = explained.workload;
-  out.begin_object()
-      .member("id", workload.id)
-      .member("pending", explained.pending)
-      .member("service", workload.service)
-      .member("class", to_string(workload.workload_class))
-      .member("vcpus", workload.vcpus)
-      .member("priority", workload.priority)
-      .member("cpus", workload.cpus)
-      .time("pinned_at", workload.pinned_at)
-      .member("mean_cores", explained.mean_cores)
-      .member("memory_bytes", explained.memory_bytes)
-      .member("unmanaged", explained.unmanaged);
-  out.key("gpus").begin_array();
-  for (const std::string& gpu : workload.gpus) out.value(gpu);
-  out.end_array();
-  out.key("limits").begin_object();
-  write_limit(out, "cpu_quota", workload.cpu_quota_cores, workload.original, &OriginalLimits::cpu_quota_cores,
-              workload.held_cpu);
-  write_limit(out, "memory_high_bytes", workload.memory_high_bytes, workload.original,
-              &OriginalLimits::memory_high_bytes, workload.held_memory);
-  out.end_object();
-  write_or_null(out, "pin", explained.pin, write_pin);
-  out.member("unplaceable", explained.unplaceable).member("unconfined", explained.unconfined);
-  write_warnings(out.key("warnings"), explained.warnings);
-  write_or_null(out, "waiting", explained.waiting, write_waiting);
-  write_or_null(out, "lending", explained.lending, write_lender);
-  write_or_null(out, "borrowing", explained.borrowing, write_borrower);
-  write_or_null(out, "pool", explained.pool, [](JsonWriter& to, const BestEffortPool& pool) {
-    to.begin_object().member("cpus", pool.cpus).member("utilisation", pool.utilisation).end_object();
-  });
-  write_or_null(out, "task", explained.task, write_object<StragglerTask>);
-  write_or_null(out, "redundant", explained.redundant, write_object<RedundantTask>);
-  out.member("keeping", explained.keeping);
-  write_or_null(out, "lacks", explained.lacks, write_object<Resources>);
-  write_or_null(out, "idle", explained.idle, write_object<Resources>);
-  as::list(as::object).write(out.key("moves"), explained.moves);
-  write_payers(out.key("payers"), explained.payers);
-  write_or_null(out, "eviction", explained.eviction, write_eviction);
-  write_or_null(out, "application", explained.application, write_application);
-  out.key("actions").begin_array();
-  for (const Action& action : explained.actions) write_action(out, action);
-  out.end_array().end_object();
+void write_limits(FieldWriter& io, const Workload& workload) {
+  const OriginalLimits original =
+      workload.original.value_or(OriginalLimits{workload.cpu_quota_cores, workload.memory_high_bytes});
+  io.required("cpu_quota",
+              Limit<double>{workload.cpu_quota_cores, original.cpu_quota_cores, workload.held_cpu},
+              as::object);
+  io.required(
+      "memory_high_bytes",
+      Limit<std::uint64_t>{workload.memory_high_bytes, original.memory_high_bytes, workload.held_memory},
+      as::object);
 }
 
 }  // namespace
 
+static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
+  const Workload& workload = explained.workload;
+  io.required("id", workload.id, as::name);
+  io.required("pending", explained.pending, as::flag);
+  io.required("service", workload.service, as::name);
+  io.required("class", workload.workload_class, as::one_of(kWorkloadClasses, to_string));
+  io.nullable("vcpus", workload.vcpus, as::count);
+  io.required("priority", workload.priority, as::count);
+  io.required("cpus", workload.cpus, as::cpulist);
+  io.nullable("pinned_at", workload.pinned_at, as::time);
+  io.nullable("mean_cores", explained.mean_cores, as::amount);
+  io.nullable("memory_bytes", explained.memory_bytes, as::bytes);
+  io.nullable("unmanaged", explained.unmanaged, as::text);
+  io.required("gpus", workload.gpus, as::list(as::name));
+  io.required("limits", workload, as::part(write_limits));
+  io.nullable("pin", explained.pin, as::object);
+  io.nullable("unplaceable", explained.unplaceable, as::text);
+  io.nullable("unconfined", explained.unconfined, as::text);
+  io.required("warnings", explained.warnings, as::list(as::object));
+  io.nullable("waiting", explained.waiting, as::object);
+  io.nullable("lending", explained.lending, as::object);
+  io.nullable("borrowing", explained.borrowing, as::object);
+  io.nullable("pool", explained.pool, as::object);
+  io.nullable("task", explained.task, as::object);
+  io.nullable("redundant", explained.redundant, as::object);
+  io.nullable("keeping", explained.keeping, as::text);
+  io.nullable("lacks", explained.lacks, as::object);
+  io.nullable("idle", explained.idle, as::object);
+  io.required("moves", explained.moves, as::list(as::object));
+  io.required("payers", explained.payers, as::list(as::object));
+  io.nullable("eviction", explained.eviction, as::object);
+  io.nullable("application", explained.application, as::object);
+  io.required("actions", explained.actions, as::list(as::object));
+}
+
+static void fields(FieldWriter& io, const DecisionExplanation& decision) {
+  io.required("id", decision.id, as::name);
+  io.nullable("planned", decision.planned, as::object);
+  io.nullable("planned_at", decision.planned_at, as::time);
+  io.required("present", decision.present, as::flag);
+  io.required("entries", std::vector<std::string>(), as::list(as::text));  // the caller has them
+}
+
+static void fields(FieldWriter& io, const Explanation& explanation) {
+  io.schema("berth.explain/1");
+  io.required("host", explanation.host, as::line);
+  io.required("time", explanation.time, as::time);
+  io.nullable("decision", explanation.decision, as::object);
+  io.nullable("workload", explanation.workload, as::object);
+  io.nullable("application", explanation.application, as::object);
+}
+
 std::string to_json(const Explanation& explanation) {
-  JsonWriter out(explanation.wall_ahead_s);
-  out.begin_object()
-      .member("schema", "berth.explain/1")
-      .member("host", explanation.host)
-      .time("time", explanation.time);
-  write_or_null(out, "decision", explanation.decision,
-                [](JsonWriter& to, const DecisionExplanation& decision) {
-                  to.begin_object().member("id", decision.id);
-                  write_or_null(to, "planned", decision.planned, write_action);
-                  to.time("planned_at", decision.planned_at).member("present", decision.present);
-                  to.key("entries").begin_array().end_array().end_object();
-                });
-  write_or_null(out, "workload", explanation.workload, write_explained);
-  write_or_null(out, "application", explanation.application, write_application);
-  out.end_object();
-  return out.take();
+  return document_text(explanation, explanation.wall_ahead_s);
 }
 
 }  // namespace berth::model

@@ -255,22 +255,50 @@ constexpr Choice<T, N> one_of(const std::array<T, N>& choices, const char* (*nam
   return {choices, name_of};
 }
 
-// A struct by its list of fields.
-struct Object {
+// Some fields of a struct, in an object of their own: list_of(io, object).
+template <typename Fields>
+struct Part {
+  Fields list_of;
+
   template <typename T>
   void read(const JsonValue& value, T& object) const {
     FieldReader io(value);
-    fields(io, object);
+    list_of(io, object);
   }
   template <typename T>
   void write(JsonWriter& out, const T& object) const {
     out.begin_object();
     FieldWriter io(out);
-    fields(io, object);
+    list_of(io, object);
     out.end_object();
   }
 };
-inline constexpr Object object;
+template <typename Fields>
+constexpr Part<Fields> part(Fields list_of) {
+  return {list_of};
+}
+
+// A struct by its list of fields.
+inline constexpr auto object = part([](auto& io, auto& it) { fields(io, it); });
+
+// Null stands for the default of a field that has no nullopt.
+template <typename How>
+struct OrNull {
+  How set;
+
+  template <typename T>
+  void read(const JsonValue& value, T& field) const {
+    set.read(value, field);
+  }
+  template <typename T>
+  void write(JsonWriter& out, const T& field) const {
+    field != T() ? set.write(out, field) : void(out.null());
+  }
+};
+template <typename How>
+constexpr OrNull<How> or_null(const How& set) {
+  return {set};
+}
 
 template <typename How>
 struct List {

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/bounds.h"
 #include "model/json.h"
-#include "model/json_reader.h"
-#include "model/json_writer.h"
-#include "model/oversell_json.h"
+#include "model/json_fields.h"
 #include "model/snapshot_checks.h"
 #include "model/snapshot_json.h"
 #include "model/topology_json.h"
@@ -14,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,24 +25,19 @@ namespace {
 constexpr const char* kHeader = "berth.trace/1";
 constexpr const char* kChange = "berth.change/1";
 constexpr const char* kEnd = "berth.trace-end/1";
-constexpr std::int64_t kMostTicks = std::int64_t{1} << 53;
+
+// Those of reading_fields().
+template <typename AnyWorkload>
+auto readings_of(AnyWorkload& workload) {
+  return std::tie(workload.cpu_throttled, workload.cpu_pressure, workload.cpi, workload.llc_misses_per_s,
+                  workload.cpu_time_s, workload.cache_bytes);
+}
 
 // Whether two workloads of one run differ in nothing but readings and samples.
 bool same_but_for_readings(const Workload& before, Workload now) {
   now.usage = before.usage;
-  now.cpu_throttled = before.cpu_throttled;
-  now.cpu_pressure = before.cpu_pressure;
-  now.cpi = before.cpi;
-  now.llc_misses_per_s = before.llc_misses_per_s;
-  now.cpu_time_s = before.cpu_time_s;
-  now.cache_bytes = before.cache_bytes;
+  readings_of(now) = readings_of(before);
   return now == before;
-}
-
-bool same_readings(const Workload& a, const Workload& b) {
-  return a.cpu_throttled == b.cpu_throttled && a.cpu_pressure == b.cpu_pressure && a.cpi == b.cpi &&
-         a.llc_misses_per_s == b.llc_misses_per_s && a.cpu_time_s == b.cpu_time_s &&
-         a.cache_bytes == b.cache_bytes;
 }
 
 bool has_samples_after(const UsageWindow& usage, double since) {
@@ -51,42 +45,47 @@ bool has_samples_after(const UsageWindow& usage, double since) {
 }
 
 // Most changes add a reading; then that one is told.
-void write_demand(JsonWriter& out, const Snapshot& before, const Snapshot& now) {
+void write_demand(FieldWriter& io, const Snapshot& before, const Snapshot& now) {
   if (now.eviction_durations_s != before.eviction_durations_s)
-    write_eviction_durations(out.key("eviction_durations"), now.eviction_durations_s);
+    io.required("eviction_durations", now.eviction_durations_s, AsDurations());
   if (now.memory_readings == before.memory_readings) return;
   if (!now.memory_readings.empty()) {
     auto grown = before.memory_readings;
     add_reading(grown, now.memory_readings.back());
     if (grown == now.memory_readings)
-      return write_memory_reading(out.key("memory_reading"), now.memory_readings.back());
+      return io.required("memory_reading", now.memory_readings.back(), AsMemoryReading());
   }
-  write_memory_readings(out.key("memory_readings"), now.memory_readings);
+  io.required("memory_readings", now.memory_readings, AsMemoryReadings());
 }
 
-// The members of the host that differ; "null" for a value that is no more.
-void write_host(JsonWriter& out, const Snapshot& before, const Snapshot& now) {
-  if (now.straggler_seen_at != before.straggler_seen_at) out.time("straggler_seen_at", now.straggler_seen_at);
-  if (now.eviction_ended_at != before.eviction_ended_at) out.time("eviction_ended_at", now.eviction_ended_at);
-  if (now.spark_evicted != before.spark_evicted)
-    write_spark_evicted(out.key("spark_evicted"), now.spark_evicted);
-  write_demand(out, before, now);
-  if (now.load1 != before.load1) out.member("load1", now.load1);
-  if (now.advertised != before.advertised) {
-    out.key("advertised");
-    write_advertised(out, now.advertised);
+// Writes a member of the host where it differs; "null" for a value that is no more.
+struct Differences {
+  FieldWriter& io;
+  const Snapshot& before;
+  const Snapshot& now;
+
+  template <typename T, typename How>
+  void write(const char* name, T Snapshot::*member, const How& how) {
+    if (now.*member != before.*member) io.nullable(name, now.*member, how);
   }
-  if (now.used_shares != before.used_shares) write_used_shares(out.key("used_shares"), now.used_shares);
-  if (now.recent_use != before.recent_use) {
-    out.key("recent_use");
-    now.recent_use ? write_recent_use(out, *now.recent_use) : void(out.null());
-  }
+};
+
+void write_host(FieldWriter& io, const Snapshot& before, const Snapshot& now) {
+  Differences host{io, before, now};
+  host.write("straggler_seen_at", &Snapshot::straggler_seen_at, as::time);
+  host.write("eviction_ended_at", &Snapshot::eviction_ended_at, as::time);
+  host.write("spark_evicted", &Snapshot::spark_evicted, as::by_name(as::time));
+  write_demand(io, before, now);
+  host.write("load1", &Snapshot::load1, kLoad);
+  host.write("advertised", &Snapshot::advertised, as::object);
+  host.write("used_shares", &Snapshot::used_shares, as::list(as::object));
+  host.write("recent_use", &Snapshot::recent_use, as::object);
   if (now.topology.gpus() != before.topology.gpus())
-    write_changed_gpus(out.key("gpus"), now.topology.gpus(), before.topology.gpus());
-  if (now.memory != before.memory) write_memory(out.key("memory"), now.memory);
-  if (now.services != before.services) write_services(out.key("services"), now.services);
-  if (now.pending != before.pending) write_pending(out.key("pending"), now.pending);
-  if (now.spark_apps != before.spark_apps) write_apps(out.key("spark_apps"), now.spark_apps);
+    write_changed_gpus(io.out().key("gpus"), now.topology.gpus(), before.topology.gpus());
+  host.write("memory", &Snapshot::memory, as::object);
+  host.write("services", &Snapshot::services, as::by_name(as::object));
+  host.write("pending", &Snapshot::pending, as::list(as::object));
+  host.write("spark_apps", &Snapshot::spark_apps, as::list(as::object));
 }
 
 // A workload that is in `now`, and the same run in `before`; null there if it is new.
@@ -114,8 +113,9 @@ std::vector<Known> match(const Snapshot& before, const Snapshot& now, std::vecto
 
 void write_reading(JsonWriter& out, std::size_t index, const Workload& workload, double since) {
   out.begin_object().member("w", static_cast<std::uint64_t>(index));
-  write_readings(out, workload);
-  if (has_samples_after(workload.usage, since)) write_samples(out, workload.usage, since);
+  FieldWriter io(out);
+  reading_fields(io, workload);
+  if (has_samples_after(workload.usage, since)) io.required("usage", workload.usage, SamplesSince{since});
   out.end_object();
 }
 
@@ -194,21 +194,38 @@ void merge_workloads(std::vector<Workload> told, std::size_t history, Snapshot& 
 }
 
 void take_reading(const JsonValue& value, std::size_t history, Snapshot& snapshot) {
-  JsonObject object(value);
+  FieldReader io(value);
   const auto most = static_cast<std::int64_t>(snapshot.workloads.size()) - 1;
-  const auto index =
-      static_cast<std::size_t>(object.required("w").integer(0, std::max<std::int64_t>(most, 0)));
-  if (value.context().failed()) return;
+  std::size_t index = 0;
+  io.required("w", index, as::integer{0, std::max<std::int64_t>(most, 0)});
+  if (io.failed()) return;
   if (index >= snapshot.workloads.size()) return value.fail("there is no workload");
-  read_readings(object, snapshot.workloads[index]);
-  const auto usage = object.optional("usage");
-  if (!usage) return;
+  reading_fields(io, snapshot.workloads[index]);
   UsageWindow added;
-  usage->each([&added](const JsonValue& sample) { added.push_back(read_sample(sample)); });
-  if (!value.context().failed()) add_samples(snapshot.workloads, index, added, history);
+  io.optional("usage", added, SamplesSince());
+  if (!io.failed()) add_samples(snapshot.workloads, index, added, history);
+}
+
+struct TraceEnd {
+  std::uint64_t ticks = 0;
+};
+
+template <typename Io>
+void fields(Io& io, Of<Io, TraceEnd>& end) {
+  io.schema(kEnd);
+  io.required("ticks", end.ticks, as::count);
 }
 
 }  // namespace
+
+template <typename Io>
+void fields(Io& io, Of<Io, TraceHeader>& header) {
+  io.schema(kHeader);
+  io.optional("berth", header.berth, as::line);
+  io.optional("host", header.host, as::line);
+  io.required("begun", header.begun, as::time);
+  io.required("history", header.history, as::integer{1, kMaxHistory});
+}
 
 std::optional<TraceLine> trace_line_of(std::string_view text) {
   constexpr std::array<std::pair<const char*, TraceLine>, 4> kLines{
@@ -226,48 +243,16 @@ std::optional<TraceLine> trace_line_of(std::string_view text) {
   return std::nullopt;
 }
 
-std::string to_json(const TraceHeader& header) {
-  JsonWriter out;
-  out.begin_object().member("schema", kHeader).member("berth", header.berth).member("host", header.host);
-  return out.time("begun", header.begun).member("history", header.history).end_object().take();
-}
+std::string to_json(const TraceHeader& header) { return document_text(header); }
 
-Result<TraceHeader> parse_trace_header(std::string_view text) {
-  const auto root = parse_json(text);
-  if (!root) return fail(root.error());
-  ReadContext context;
-  TraceHeader header;
-  {
-    JsonObject object(JsonValue(context, *root));
-    object.ignore_unknown();
-    object.require_schema(kHeader);
-    if (const auto berth = object.optional("berth")) header.berth = berth->line();
-    if (const auto host = object.optional("host")) header.host = host->line();
-    header.begun = object.required("begun").epoch();
-    header.history = object.required("history").small_integer(1, kMaxHistory);
-  }
-  if (context.failed()) return fail(*context.error());
-  return header;
-}
+Result<TraceHeader> parse_trace_header(std::string_view text) { return parse_document<TraceHeader>(text); }
 
-std::string trace_end_json(std::uint64_t ticks) {
-  JsonWriter out;
-  return out.begin_object().member("schema", kEnd).member("ticks", ticks).end_object().take();
-}
+std::string trace_end_json(std::uint64_t ticks) { return document_text(TraceEnd{ticks}); }
 
 Result<std::uint64_t> parse_trace_end(std::string_view text) {
-  const auto root = parse_json(text);
-  if (!root) return fail(root.error());
-  ReadContext context;
-  std::uint64_t ticks = 0;
-  {
-    JsonObject object(JsonValue(context, *root));
-    object.ignore_unknown();
-    object.require_schema(kEnd);
-    ticks = static_cast<std::uint64_t>(object.required("ticks").integer(0, kMostTicks));
-  }
-  if (context.failed()) return fail(*context.error());
-  return ticks;
+  const auto end = parse_document<TraceEnd>(text);
+  if (!end) return fail(end.error());
+  return end->ticks;
 }
 
 std::optional<std::string> change_json(const Snapshot& before, const Snapshot& now) {
@@ -277,13 +262,12 @@ std::optional<std::string> change_json(const Snapshot& before, const Snapshot& n
   std::vector<std::string> gone;
   const std::vector<Known> workloads = match(before, now, gone);
   JsonWriter out;
-  out.begin_object().member("schema", kChange).time("time", now.time);
-  write_host(out, before, now);
-  if (!gone.empty()) {
-    out.key("gone").begin_array();
-    for (const std::string& id : gone) out.value(id);
-    out.end_array();
-  }
+  out.begin_object();
+  FieldWriter io(out);
+  io.schema(kChange);
+  io.required("time", now.time, as::time);
+  write_host(io, before, now);
+  io.if_set("gone", gone, as::list(as::name));
   out.key("workloads").begin_array();
   std::vector<bool> told(workloads.size());
   for (std::size_t i = 0; i < workloads.size(); ++i) {
@@ -295,7 +279,7 @@ std::optional<std::string> change_json(const Snapshot& before, const Snapshot& n
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const auto& [workload, known] = workloads[i];
     if (told[i]) continue;
-    if (!same_readings(*known, *workload) || has_samples_after(workload->usage, before.time))
+    if (readings_of(*known) != readings_of(*workload) || has_samples_after(workload->usage, before.time))
       write_reading(out, i, *workload, before.time);
   }
   return out.end_array().end_object().take();
@@ -305,23 +289,27 @@ Result<void> apply_change(std::string_view text, std::size_t history, Snapshot& 
   const auto root = parse_json(text);
   if (!root) return fail(root.error());
   ReadContext context;
-  const JsonValue document(context, *root);
+  context.ignore_unknown();
   {
-    JsonObject object(document);
-    object.ignore_unknown();
-    object.require_schema(kChange);
+    FieldReader io(JsonValue(context, *root));
+    io.schema(kChange);
     if (context.failed()) return fail(*context.error());
     Snapshot told;
     const double before = snapshot.time;
-    read_load(object, told);
+    past_fields(io, told);
+    present_fields(io, told);
+    JsonObject& object = io.object();
     if (const auto gpus = object.optional("gpus"); gpus && !context.failed()) {
       auto now = read_changed_gpus(*gpus, snapshot.topology.gpus());
       if (const auto set = snapshot.topology.set_gpus(std::move(now)); !set)
         gpus->fail(set.error().message());
     }
     take_host(*root, told, snapshot);
-    if (const auto reading = object.optional("memory_reading"))
-      add_reading(snapshot.memory_readings, read_memory_reading(*reading));
+    if (const auto reading = object.optional("memory_reading")) {
+      MemoryReading added;
+      AsMemoryReading().read(*reading, added);
+      add_reading(snapshot.memory_readings, added);
+    }
     if (!context.failed() && snapshot.time <= before)
       context.fail("$.time", "not later than the tick before");
     if (const auto gone = object.optional("gone"); gone && !context.failed()) remove_gone(*gone, snapshot);

@@ -15,10 +15,6 @@ namespace berth::model {
 
 namespace {
 
-constexpr double kMaxCores = kMaxCpu + 1;
-constexpr double kMaxMicroseconds = 1e15;
-constexpr double kMaxMpki = 1e6;
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // A position in a text, and the character there. After a failed take the position is undefined: the caller
@@ -156,7 +152,7 @@ bool take_member(Cursor& cursor, Member member, UsageSample& sample) {
     case Member::time:
       return cursor.take_number(kLastTime_s, sample.time);
     case Member::cpu:
-      return cursor.take_number(kMaxCores, sample.cpu_cores);
+      return cursor.take_number(kMaxUsedCores, sample.cpu_cores);
     case Member::memory: {
       if (cursor.take_null()) return true;
       std::uint64_t bytes = 0;
@@ -268,21 +264,6 @@ class Taker {
 };
 
 }  // namespace
-
-UsageSample read_sample(const JsonValue& value) {
-  JsonObject object(value);
-  UsageSample sample;
-  sample.time = object.required("time").epoch();
-  if (const auto cores = object.optional("cpu")) sample.cpu_cores = cores->number(0, kMaxCores);
-  if (const auto bytes = object.nullable("memory_bytes")) sample.memory_bytes = bytes->bytes();
-  if (const auto fraction = object.nullable("progress")) sample.progress = fraction->fraction();
-  if (const auto delay = object.nullable("runq_latency_us"))
-    sample.runq_latency_us = delay->number(0, kMaxMicroseconds);
-  if (const auto delay = object.nullable("runq_latency_p50_us"))
-    sample.runq_latency_p50_us = delay->number(0, kMaxMicroseconds);
-  if (const auto misses = object.nullable("llc_mpki")) sample.llc_mpki = misses->number(0, kMaxMpki);
-  return sample;
-}
 
 std::optional<TextWithoutUsage> take_usage(std::string_view text) {
   if (text.size() > kMaxDocumentBytes) return std::nullopt;

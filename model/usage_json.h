@@ -3,7 +3,7 @@
 // them. Only the *_json.cpp files of this directory include it.
 #pragma once
 
-#include "model/json_reader.h"
+#include "model/json_fields.h"
 #include "model/workload.h"
 
 #include <cstddef>
@@ -15,8 +15,20 @@
 
 namespace berth::model {
 
-// An element of a workload's "usage"; errors go to the value's context.
-UsageSample read_sample(const JsonValue& value);
+inline constexpr double kMaxUsedCores = kMaxCpu + 1;
+inline constexpr double kMaxMicroseconds = 1e15;
+inline constexpr double kMaxMpki = 1e6;
+
+template <typename Io>
+void fields(Io& io, Of<Io, UsageSample>& sample) {
+  io.required("time", sample.time, as::time);
+  io.optional("cpu", sample.cpu_cores, as::number{0, kMaxUsedCores});
+  io.nullable_if_set("memory_bytes", sample.memory_bytes, as::bytes);
+  io.nullable_if_set("progress", sample.progress, as::fraction);
+  io.nullable_if_set("runq_latency_us", sample.runq_latency_us, as::number{0, kMaxMicroseconds});
+  io.nullable_if_set("runq_latency_p50_us", sample.runq_latency_p50_us, as::number{0, kMaxMicroseconds});
+  io.nullable_if_set("llc_mpki", sample.llc_mpki, as::number{0, kMaxMpki});
+}
 
 // A snapshot's text without its samples.
 struct TextWithoutUsage {
