@@ -54,8 +54,11 @@ class FieldReader {
   // Absent: `otherwise`.
   template <typename T, typename How>
   void optional(std::string_view name, T& field, const How& how, const T& otherwise) {
-    field = otherwise;
-    take_if(object_.optional(name), field, how);
+    if (const auto value = object_.optional(name)) {
+      take(*value, field, how);
+    } else {
+      field = otherwise;
+    }
   }
   template <typename T, typename How>
   void nullable(std::string_view name, T& field, const How& how) {
@@ -77,6 +80,8 @@ class FieldReader {
   // For what no verb says.
   JsonObject& object() { return object_; }
   bool failed() const { return object_.context().failed(); }
+  void fail(std::string_view why) { object_.context().fail(object_.path(), why); }
+  // Of a member.
   void fail(std::string_view name, std::string_view why) {
     object_.context().fail(object_.path_of(name), why);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/json.h"
-#include "model/json_reader.h"
+#include "model/json_fields.h"
 #include "model/node_state.h"
 #include "model/oversell_json.h"
 
@@ -14,63 +14,57 @@ namespace berth::model {
 
 namespace {
 
-constexpr double kMaxAmount = 1e18;       // bytes of memory, times a factor
+constexpr as::number kAmount{0, 1e18};    // bytes of memory, times a factor
 constexpr double kMaxUtilisation = 1e6;   // memory_cap may be tiny
 constexpr double kMaxInterval_s = 86400;  // a costly tick makes it longer than the setting
 
-NodeResource read_resource(const JsonValue& value) {
-  JsonObject object(value);
-  object.ignore_unknown();
-  NodeResource resource;
-  resource.state = object.required("state").choice(kStates, to_string);
-  resource.advertised = object.required("advertised").number(0, kMaxAmount);
-  resource.requested_latency_sensitive = object.required("requested_latency_sensitive").number(0, kMaxAmount);
-  if (const auto best_effort = object.optional("best_effort"))
-    resource.best_effort = best_effort->number(0, kMaxAmount);
-  resource.utilisation = object.required("utilisation").number(0, kMaxUtilisation);
-  return resource;
+void fields(FieldReader& io, Departure& departure) {
+  io.required("time", departure.time, as::time);
+  io.required("workload", departure.workload, as::name);
+  io.required("decision", departure.decision, as::line);
+  io.required("reason", departure.reason, as::line);
+  io.required("wanted", departure.wanted, as::flag);
 }
 
-// nullopt for a kind that a later berthd may know.
-std::optional<Departure> read_departure(const JsonValue& value) {
-  JsonObject object(value);
-  object.ignore_unknown();
-  Departure departure;
-  const std::string kind = object.required("kind").line();
-  departure.time = object.required("time").epoch();
-  departure.workload = object.required("workload").name();
-  departure.decision = object.required("decision").line();
-  departure.reason = object.required("reason").line();
-  departure.wanted = object.required("wanted").boolean();
-  for (const Departure::Kind known : {Departure::Kind::evict, Departure::Kind::relocate}) {
-    if (kind != to_string(known)) continue;
-    departure.kind = known;
-    return departure;
-  }
-  return std::nullopt;
-}
-
-NodeState read_state(const JsonValue& root) {
-  JsonObject object(root);
-  object.ignore_unknown();
-  object.require_schema("berth.state/1");
-  NodeState state;
-  state.time = object.required("time").epoch();
-  state.interval_s = object.required("interval_s").number(0, kMaxInterval_s);
-  state.score = object.required("score").fraction();
-  state.cpu = read_resource(object.required("cpu"));
-  state.memory = read_resource(object.required("memory"));
-  if (const auto departures = object.optional("departures")) {
-    std::size_t seen = 0;
-    departures->each([&](const JsonValue& value) {
-      if (++seen > kMaxDepartures) return;
-      if (auto departure = read_departure(value)) state.departures.push_back(std::move(*departure));
-    });
-  }
-  return state;
+// A limited number of them. Kinds that a later berthd may know are left out.
+void read_departures(const JsonValue& value, std::vector<Departure>& departures) {
+  std::size_t seen = 0;
+  value.each([&](const JsonValue& element) {
+    if (++seen > kMaxDepartures) return;
+    FieldReader io(element);
+    Departure departure;
+    std::string kind;
+    io.required("kind", kind, as::line);
+    fields(io, departure);
+    for (const Departure::Kind known : {Departure::Kind::evict, Departure::Kind::relocate}) {
+      if (kind != to_string(known)) continue;
+      departure.kind = known;
+      departures.push_back(std::move(departure));
+      return;
+    }
+  });
 }
 
 }  // namespace
+
+static void fields(FieldReader& io, NodeResource& resource) {
+  io.required("state", resource.state, as::one_of(kStates, to_string));
+  io.required("advertised", resource.advertised, kAmount);
+  io.required("requested_latency_sensitive", resource.requested_latency_sensitive, kAmount);
+  io.optional("best_effort", resource.best_effort, kAmount);
+  io.required("utilisation", resource.utilisation, as::number{0, kMaxUtilisation});
+}
+
+static void fields(FieldReader& io, NodeState& state) {
+  io.schema("berth.state/1");
+  io.required("time", state.time, as::time);
+  io.required("interval_s", state.interval_s, as::number{0, kMaxInterval_s});
+  io.required("score", state.score, as::fraction);
+  io.required("cpu", state.cpu, as::object);
+  io.required("memory", state.memory, as::object);
+  if (const auto departures = io.object().optional("departures"))
+    read_departures(*departures, state.departures);
+}
 
 const char* to_string(Departure::Kind kind) { return kind == Departure::Kind::evict ? "evict" : "relocate"; }
 
@@ -81,12 +75,7 @@ double NodeResource::for_best_effort() const {
 Result<NodeState> parse_node_state(std::string_view text) {
   if (text.size() > kMaxStateBytes)
     return fail(ErrorKind::invalid_input, fmt::format("longer than {} bytes", kMaxStateBytes));
-  const auto document = parse_json(text);
-  if (!document) return fail(document.error());
-  ReadContext context;
-  NodeState state = read_state(JsonValue(context, *document));
-  if (context.failed()) return fail(*context.error());
-  return state;
+  return parse_document<NodeState>(text);
 }
 
 std::optional<std::string> why_stale(const NodeState& state, double now, double max_age_s) {

@@ -11,28 +11,52 @@
 
 namespace berth::model {
 
-namespace {
-
 constexpr const char* kSchema = "berth.topology/1";
 constexpr int kMostProcesses = 1 << 22;  // the kernel's own limit of process numbers
+constexpr as::integer kIndex{0, kMaxCpu};
 
-Cpu read_cpu(const JsonValue& value) {
-  JsonObject object(value);
-  Cpu cpu;
-  const auto index = [&object](std::string_view name, int otherwise) {
-    const auto given = object.optional(name);
-    return given ? given->small_integer(0, kMaxCpu) : otherwise;
-  };
-  cpu.cpu = object.required("cpu").small_integer(0, kMaxCpu);
-  cpu.core = index("core", cpu.cpu);
-  if (const auto llc = object.nullable("llc")) cpu.llc = llc->small_integer(0, kMaxCpu);
-  cpu.numa = index("numa", 0);
-  cpu.socket = index("socket", 0);
-  if (const auto online = object.optional("online")) cpu.online = online->boolean();
-  if (const auto allowed = object.optional("allowed")) cpu.allowed = allowed->boolean();
-  if (const auto rank = object.nullable("efficiency")) cpu.efficiency = rank->small_integer(0, kMaxCpu);
-  return cpu;
+template <typename Io>
+void fields(Io& io, Of<Io, Cpu>& cpu) {
+  io.required("cpu", cpu.cpu, kIndex);
+  io.optional("core", cpu.core, kIndex, cpu.cpu);
+  io.nullable("llc", cpu.llc, kIndex);
+  io.optional("numa", cpu.numa, kIndex);
+  io.optional("socket", cpu.socket, kIndex);
+  io.if_set("online", cpu.online, as::flag, true);
+  io.if_set("allowed", cpu.allowed, as::flag, true);
+  io.nullable_if_set("efficiency", cpu.efficiency, kIndex);
 }
+
+// All but the links.
+template <typename Io>
+void fields(Io& io, Of<Io, Gpu>& gpu) {
+  io.required("id", gpu.id, as::name);
+  io.optional("vendor", gpu.vendor, as::line);
+  io.optional("model", gpu.model, as::line);
+  io.nullable("numa", gpu.numa, kIndex);
+  io.nullable("memory_bytes", gpu.memory_bytes, as::bytes);
+  if constexpr (Io::kReads) {
+    // A document with a size and without a use means that none is used; only null means unknown.
+    const auto used = io.object().optional("memory_used_bytes");
+    if (!used && gpu.memory_bytes) gpu.memory_used_bytes = 0;
+    if (used && !used->is_null()) gpu.memory_used_bytes = used->bytes();
+  } else {
+    io.nullable("memory_used_bytes", gpu.memory_used_bytes, as::bytes);
+  }
+  io.nullable("utilisation", gpu.utilisation, as::fraction);
+  io.optional("healthy", gpu.healthy, as::flag);
+  io.nullable("holder", gpu.holder, as::name);
+  io.nullable_if_set("problem", gpu.problem, as::text);
+  io.nullable_if_set("other_processes", gpu.other_processes, as::integer{0, kMostProcesses});
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, NumaNode>& node) {
+  io.required("node", node.number, kIndex);
+  io.nullable("memory_bytes", node.memory_bytes, as::bytes);
+}
+
+namespace {
 
 // Limits come before copies.
 std::vector<GpuPeer> read_links(const JsonValue& value) {
@@ -72,24 +96,10 @@ std::vector<GpuPeer> take_links(FormerLinks& former, const std::string& gpu) {
 
 // A GPU without "links" takes its former ones.
 Gpu read_gpu(const JsonValue& value, FormerLinks& former) {
-  JsonObject object(value);
+  FieldReader io(value);
   Gpu gpu;
-  gpu.id = object.required("id").name();
-  if (const auto vendor = object.optional("vendor")) gpu.vendor = vendor->line();
-  if (const auto model = object.optional("model")) gpu.model = model->line();
-  if (const auto numa = object.nullable("numa")) gpu.numa = numa->small_integer(0, kMaxCpu);
-  if (const auto memory = object.nullable("memory_bytes")) gpu.memory_bytes = memory->bytes();
-  // A document with a size and without a use means that none is used; only null means unknown.
-  const auto used = object.optional("memory_used_bytes");
-  if (!used && gpu.memory_bytes) gpu.memory_used_bytes = 0;
-  if (used && !used->is_null()) gpu.memory_used_bytes = used->bytes();
-  if (const auto utilisation = object.nullable("utilisation")) gpu.utilisation = utilisation->fraction();
-  if (const auto healthy = object.optional("healthy")) gpu.healthy = healthy->boolean();
-  if (const auto holder = object.nullable("holder")) gpu.holder = holder->name();
-  if (const auto problem = object.nullable("problem")) gpu.problem = problem->text();
-  if (const auto others = object.nullable("other_processes"))
-    gpu.other_processes = others->small_integer(0, kMostProcesses);
-  const auto links = object.optional("links");
+  fields(io, gpu);
+  const auto links = io.object().optional("links");
   gpu.links = links ? read_links(*links) : take_links(former, gpu.id);
   return gpu;
 }
@@ -131,10 +141,8 @@ NumaDistances read_distances(const JsonValue& value) {
 std::vector<NumaNode> read_nodes(const JsonValue& value) {
   std::vector<NumaNode> nodes;
   value.each([&nodes](const JsonValue& entry) {
-    JsonObject object(entry);
     NumaNode node;
-    node.number = object.required("node").small_integer(0, kMaxCpu);
-    if (const auto memory = object.nullable("memory_bytes")) node.memory_bytes = memory->bytes();
+    as::object.read(entry, node);
     if (nodes.size() <= kMostNumaNodes) nodes.push_back(node);
   });
   return nodes;
@@ -160,9 +168,9 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
     return std::nullopt;
   }
   if (list) {
-    std::vector<Cpu> cpus;
-    list->each([&cpus](const JsonValue& value) { cpus.push_back(read_cpu(value)); });
-    return Processors{.cpus = std::move(cpus), .distances = {}, .nodes = {}};
+    Processors read;
+    as::list(as::object).read(*list, read.cpus);
+    return read;
   }
   const JsonValue& given = synthetic ? *synthetic : *xml;
   const std::string text = given.name();
@@ -184,11 +192,9 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
 void write_gpu(JsonWriter& out, const Gpu& gpu, const FormerLinks& former) {
   const auto before = former.find(gpu.id);
   const bool same = before == former.end() ? gpu.links.empty() : gpu.links == *before->second;
-  out.begin_object().member("id", gpu.id).member("vendor", gpu.vendor).member("model", gpu.model);
-  out.member("numa", gpu.numa).member("memory_bytes", gpu.memory_bytes);
-  out.member("memory_used_bytes", gpu.memory_used_bytes).member("utilisation", gpu.utilisation);
-  out.member("healthy", gpu.healthy).member("holder", gpu.holder);
-  out.member_if("problem", gpu.problem).member_if("other_processes", gpu.other_processes);
+  out.begin_object();
+  FieldWriter io(out);
+  fields(io, gpu);
   if (!same) write_links(out.key("links"), gpu.links);
   out.end_object();
 }
@@ -247,28 +253,15 @@ void write_distances(JsonWriter& out, const NumaDistances& distances) {
   out.end_array().end_object();
 }
 
-void write_nodes(JsonWriter& out, const std::vector<NumaNode>& nodes) {
-  out.key("numa_nodes").begin_array();
-  for (const NumaNode& node : nodes)
-    out.begin_object().member("node", node.number).member("memory_bytes", node.memory_bytes).end_object();
-  out.end_array();
-}
-
 }  // namespace
 
 void write_topology(JsonWriter& out, const Topology& topology) {
-  out.key("cpus").begin_array();
-  for (const Cpu& cpu : topology.cpus()) {
-    out.begin_object().member("cpu", cpu.cpu).member("core", cpu.core).member("llc", cpu.llc);
-    out.member("numa", cpu.numa).member("socket", cpu.socket);
-    if (!cpu.online) out.member("online", false);
-    if (!cpu.allowed) out.member("allowed", false);
-    out.member_if("efficiency", cpu.efficiency).end_object();
-  }
-  out.end_array().key("gpus");
+  FieldWriter io(out);
+  io.required("cpus", topology.cpus(), as::list(as::object));
+  out.key("gpus");
   write_gpus(out, topology.gpus());
   if (!topology.numa_distances().nodes.empty()) write_distances(out, topology.numa_distances());
-  if (!topology.numa_nodes().empty()) write_nodes(out, topology.numa_nodes());
+  io.if_set("numa_nodes", topology.numa_nodes(), as::list(as::object));
 }
 
 std::string to_json(const Topology& topology) {

@@ -3,8 +3,7 @@
 #pragma once
 
 #include "model/json.h"
-#include "model/json_reader.h"
-#include "model/json_writer.h"
+#include "model/json_fields.h"
 #include "model/topology.h"
 
 #include <optional>
