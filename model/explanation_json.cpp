@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explanations are written, and read by nobody here.
+// Explanations are written, and never read here.
 #include "model/explanation.h"
 #include "model/interference_json.h"
 #include "model/json.h"

@@ -9,15 +9,14 @@
 //
 // The order is that of the document. The verb says when the member must be there, and when it is written:
 //
-//   verb             read                                     written
-//   required         it must be there                         always
-//   optional         absent: the field keeps its default      always
-//   nullable         absent or null: likewise                 always; null where the field is nullopt
-//   if_set           as optional                              where it is set
-//   nullable_if_set  as nullable                              where it is set
+//   required         Read: it must be there. Written: always.
+//   optional         Read: an absent one leaves the field's default. Written: always.
+//   nullable         Read: an absent or null one does. Written: always, as null for nullopt.
+//   if_set           Read: as optional. Written: if the field is set.
+//   nullable_if_set  Read: as nullable. Written: if the field is set.
 //
 // Set is a std::optional or Maybe with a value, a list, map or text with an element, and anything else that
-// differs from its usual value. An optional field without its member becomes nullopt. The last argument says
+// differs from its usual value. The default of a std::optional or Maybe is nullopt. The last argument says
 // how the value is written, and within which limits it is read. Only the *_json files include this header.
 #pragma once
 
@@ -43,37 +42,27 @@ class FieldReader {
   void schema(std::string_view expected) { object_.require_schema(expected); }
   void ignore_unknown() { object_.ignore_unknown(); }
 
-  template <typename T, typename How>
-  void required(std::string_view name, T& field, const How& how) {
+  void required(std::string_view name, auto& field, const auto& how) {
     take(object_.required(name), field, how);
   }
-  template <typename T, typename How>
-  void optional(std::string_view name, T& field, const How& how) {
+  void optional(std::string_view name, auto& field, const auto& how) {
     take_if(object_.optional(name), field, how);
   }
   // Absent: `otherwise`.
-  template <typename T, typename How>
-  void optional(std::string_view name, T& field, const How& how, const T& otherwise) {
+  void optional(std::string_view name, auto& field, const auto& how, const auto& otherwise) {
     if (const auto value = object_.optional(name)) {
       take(*value, field, how);
     } else {
       field = otherwise;
     }
   }
-  template <typename T, typename How>
-  void nullable(std::string_view name, T& field, const How& how) {
+  void nullable(std::string_view name, auto& field, const auto& how) {
     take_if(object_.nullable(name), field, how);
   }
-  template <typename T, typename How>
-  void if_set(std::string_view name, T& field, const How& how) {
+  void if_set(std::string_view name, auto& field, const auto& how, const auto&... /*usual*/) {
     take_if(object_.optional(name), field, how);
   }
-  template <typename T, typename How>
-  void if_set(std::string_view name, T& field, const How& how, const T& /*usual*/) {
-    take_if(object_.optional(name), field, how);
-  }
-  template <typename T, typename How>
-  void nullable_if_set(std::string_view name, T& field, const How& how) {
+  void nullable_if_set(std::string_view name, auto& field, const auto& how) {
     take_if(object_.nullable(name), field, how);
   }
 
@@ -87,16 +76,14 @@ class FieldReader {
   }
 
  private:
-  template <typename T, typename How>
-  static void take(const JsonValue& value, T& field, const How& how) {
+  static void take(const JsonValue& value, auto& field, const auto& how) {
     if constexpr (requires { field.has_value(), field.emplace(); }) {
       how.read(value, field.emplace());
     } else {
       how.read(value, field);
     }
   }
-  template <typename T, typename How>
-  static void take_if(const std::optional<JsonValue>& value, T& field, const How& how) {
+  static void take_if(const std::optional<JsonValue>& value, auto& field, const auto& how) {
     if (value) {
       take(*value, field, how);
     } else if constexpr (requires { field.has_value(); }) {
@@ -117,8 +104,7 @@ class FieldWriter {
   void schema(std::string_view name) { out_->member("schema", name); }
   void ignore_unknown() {}
 
-  template <typename T, typename How>
-  void required(std::string_view name, const T& field, const How& how) {
+  void required(std::string_view name, const auto& field, const auto& how) {
     out_->key(name);
     if constexpr (requires { field.has_value(); }) {
       field.has_value() ? how.write(*out_, *field) : void(out_->null());
@@ -126,24 +112,17 @@ class FieldWriter {
       how.write(*out_, field);
     }
   }
-  template <typename T, typename How, typename... Otherwise>
-  void optional(std::string_view name, const T& field, const How& how, const Otherwise&...) {
+  void optional(std::string_view name, const auto& field, const auto& how, const auto&... /*otherwise*/) {
     required(name, field, how);
   }
-  template <typename T, typename How>
-  void nullable(std::string_view name, const T& field, const How& how) {
-    required(name, field, how);
-  }
-  template <typename T, typename How>
-  void if_set(std::string_view name, const T& field, const How& how) {
+  void nullable(std::string_view name, const auto& field, const auto& how) { required(name, field, how); }
+  void if_set(std::string_view name, const auto& field, const auto& how) {
     if (is_set(field)) required(name, field, how);
   }
-  template <typename T, typename How>
-  void if_set(std::string_view name, const T& field, const How& how, const T& usual) {
+  void if_set(std::string_view name, const auto& field, const auto& how, const auto& usual) {
     if (field != usual) required(name, field, how);
   }
-  template <typename T, typename How>
-  void nullable_if_set(std::string_view name, const T& field, const How& how) {
+  void nullable_if_set(std::string_view name, const auto& field, const auto& how) {
     if (is_set(field)) required(name, field, how);
   }
 
@@ -173,14 +152,8 @@ namespace as {
 
 template <auto get>
 struct Value {
-  template <typename T>
-  void read(const JsonValue& value, T& field) const {
-    field = (value.*get)();
-  }
-  template <typename T>
-  void write(JsonWriter& out, const T& field) const {
-    out.value(field);
-  }
+  void read(const JsonValue& value, auto& field) const { field = (value.*get)(); }
+  void write(JsonWriter& out, const auto& field) const { out.value(field); }
 };
 inline constexpr Value<&JsonValue::boolean> flag;
 inline constexpr Value<&JsonValue::bytes> bytes;
@@ -194,14 +167,8 @@ struct number {
   double lowest = 0;
   double highest = DBL_MAX;
 
-  template <typename T>
-  void read(const JsonValue& value, T& field) const {
-    field = value.number(lowest, highest);
-  }
-  template <typename T>
-  void write(JsonWriter& out, const T& field) const {
-    out.value(field);
-  }
+  void read(const JsonValue& value, auto& field) const { field = value.number(lowest, highest); }
+  void write(JsonWriter& out, const auto& field) const { out.value(field); }
 };
 inline constexpr number amount;
 inline constexpr number figure{-DBL_MAX, DBL_MAX};
@@ -211,14 +178,8 @@ inline constexpr number percent{0, 100};
 struct positive {
   double highest;
 
-  template <typename T>
-  void read(const JsonValue& value, T& field) const {
-    field = value.positive_number(highest);
-  }
-  template <typename T>
-  void write(JsonWriter& out, const T& field) const {
-    out.value(field);
-  }
+  void read(const JsonValue& value, auto& field) const { field = value.positive_number(highest); }
+  void write(JsonWriter& out, const auto& field) const { out.value(field); }
 };
 
 struct integer {
@@ -265,13 +226,11 @@ template <typename Fields>
 struct Part {
   Fields list_of;
 
-  template <typename T>
-  void read(const JsonValue& value, T& object) const {
+  void read(const JsonValue& value, auto& object) const {
     FieldReader io(value);
     list_of(io, object);
   }
-  template <typename T>
-  void write(JsonWriter& out, const T& object) const {
+  void write(JsonWriter& out, const auto& object) const {
     out.begin_object();
     FieldWriter io(out);
     list_of(io, object);
@@ -291,10 +250,7 @@ template <typename How>
 struct OrNull {
   How set;
 
-  template <typename T>
-  void read(const JsonValue& value, T& field) const {
-    set.read(value, field);
-  }
+  void read(const JsonValue& value, auto& field) const { set.read(value, field); }
   template <typename T>
   void write(JsonWriter& out, const T& field) const {
     field != T() ? set.write(out, field) : void(out.null());
@@ -309,13 +265,11 @@ template <typename How>
 struct List {
   How element;
 
-  template <typename T>
-  void read(const JsonValue& value, T& list) const {
+  void read(const JsonValue& value, auto& list) const {
     list.clear();
     value.each([&](const JsonValue& it) { element.read(it, list.emplace_back()); });
   }
-  template <typename T>
-  void write(JsonWriter& out, const T& list) const {
+  void write(JsonWriter& out, const auto& list) const {
     out.begin_array();
     for (const auto& it : list) element.write(out, it);
     out.end_array();
@@ -331,13 +285,11 @@ template <typename How>
 struct ByName {
   How entry;
 
-  template <typename T>
-  void read(const JsonValue& value, T& map) const {
+  void read(const JsonValue& value, auto& map) const {
     map.clear();
     value.each_member([&](const std::string& key, const JsonValue& it) { entry.read(it, map[key]); });
   }
-  template <typename T>
-  void write(JsonWriter& out, const T& map) const {
+  void write(JsonWriter& out, const auto& map) const {
     out.begin_object();
     for (const auto& [key, it] : map) entry.write(out.key(key), it);
     out.end_object();
@@ -351,14 +303,8 @@ constexpr ByName<How> by_name(const How& entry) {
 // Codecs that are written by hand: read_value(value) returns the field, write_value(out, field) writes it.
 template <auto read_value, auto write_value>
 struct ByHand {
-  template <typename T>
-  void read(const JsonValue& value, T& field) const {
-    field = read_value(value);
-  }
-  template <typename T>
-  void write(JsonWriter& out, const T& field) const {
-    write_value(out, field);
-  }
+  void read(const JsonValue& value, auto& field) const { field = read_value(value); }
+  void write(JsonWriter& out, const auto& field) const { write_value(out, field); }
 };
 template <auto read_value, auto write_value>
 inline constexpr ByHand<read_value, write_value> by_hand;

@@ -47,22 +47,10 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& content) {
     return key(name).value(content);
   }
-  // Writes nothing where there is no value: for members that are usually absent.
-  // `maybe`: a std::optional or a Maybe.
-  template <typename Optional>
-  JsonWriter& member_if(std::string_view name, const Optional& maybe) {
-    return maybe ? member(name, *maybe) : *this;
-  }
 
   // A time in seconds, as the wall clock has it. 0 is an unknown time, and stays so; no time is before 1970.
   JsonWriter& time(std::string_view name, double time_s) { return key(name).time_value(time_s); }
   JsonWriter& time_value(double time_s);
-  JsonWriter& time(std::string_view name, const std::optional<double>& maybe) {
-    return maybe ? time(name, *maybe) : key(name).null();
-  }
-  JsonWriter& time_if(std::string_view name, const std::optional<double>& maybe) {
-    return maybe ? time(name, *maybe) : *this;
-  }
 
   std::string take() { return std::move(out_); }
 

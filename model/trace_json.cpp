@@ -44,49 +44,65 @@ bool has_samples_after(const UsageWindow& usage, double since) {
   return !usage.empty() && usage.times().back() > since;
 }
 
-// Most changes add a reading; then that one is told.
-void write_demand(FieldWriter& io, const Snapshot& before, const Snapshot& now) {
-  if (now.eviction_durations_s != before.eviction_durations_s)
-    io.required("eviction_durations", now.eviction_durations_s, AsDurations());
-  if (now.memory_readings == before.memory_readings) return;
-  if (!now.memory_readings.empty()) {
-    auto grown = before.memory_readings;
-    add_reading(grown, now.memory_readings.back());
-    if (grown == now.memory_readings)
-      return io.required("memory_reading", now.memory_readings.back(), AsMemoryReading());
-  }
-  io.required("memory_readings", now.memory_readings, AsMemoryReadings());
+// The members of the host that a change has where they differ. `Io` writes one, or takes it.
+template <typename Io>
+void host_members(Io& io) {
+  io.member("straggler_seen_at", &Snapshot::straggler_seen_at, as::time);
+  io.member("eviction_ended_at", &Snapshot::eviction_ended_at, as::time);
+  io.member("spark_evicted", &Snapshot::spark_evicted, as::by_name(as::time));
+  io.member("eviction_durations", &Snapshot::eviction_durations_s, AsDurations());
+  io.memory_readings();
+  io.member("load1", &Snapshot::load1, kLoad);
+  io.member("advertised", &Snapshot::advertised, as::object);
+  io.member("used_shares", &Snapshot::used_shares, as::list(as::object));
+  io.member("recent_use", &Snapshot::recent_use, as::object);
+  io.gpus();
+  io.member("memory", &Snapshot::memory, as::object);
+  io.member("services", &Snapshot::services, as::by_name(as::object));
+  io.member("pending", &Snapshot::pending, as::list(as::object));
+  io.member("spark_apps", &Snapshot::spark_apps, as::list(as::object));
 }
 
-// Writes a member of the host where it differs; "null" for a value that is no more.
+// Null is written for a value that is no more.
 struct Differences {
   FieldWriter& io;
   const Snapshot& before;
   const Snapshot& now;
 
-  template <typename T, typename How>
-  void write(const char* name, T Snapshot::*member, const How& how) {
-    if (now.*member != before.*member) io.nullable(name, now.*member, how);
+  template <typename T>
+  void member(const char* name, T Snapshot::*field, const auto& how) {
+    if (now.*field != before.*field) io.nullable(name, now.*field, how);
+  }
+  // Most changes add a reading; then that one is told.
+  void memory_readings() {
+    if (!now.memory_readings.empty() && now.memory_readings != before.memory_readings) {
+      auto grown = before.memory_readings;
+      add_reading(grown, now.memory_readings.back());
+      if (grown == now.memory_readings)
+        return io.required("memory_reading", now.memory_readings.back(), AsMemoryReading());
+    }
+    member("memory_readings", &Snapshot::memory_readings, AsMemoryReadings());
+  }
+  void gpus() {
+    if (now.topology.gpus() != before.topology.gpus())
+      write_changed_gpus(io.out().key("gpus"), now.topology.gpus(), before.topology.gpus());
   }
 };
 
-void write_host(FieldWriter& io, const Snapshot& before, const Snapshot& now) {
-  Differences host{io, before, now};
-  host.write("straggler_seen_at", &Snapshot::straggler_seen_at, as::time);
-  host.write("eviction_ended_at", &Snapshot::eviction_ended_at, as::time);
-  host.write("spark_evicted", &Snapshot::spark_evicted, as::by_name(as::time));
-  write_demand(io, before, now);
-  host.write("load1", &Snapshot::load1, kLoad);
-  host.write("advertised", &Snapshot::advertised, as::object);
-  host.write("used_shares", &Snapshot::used_shares, as::list(as::object));
-  host.write("recent_use", &Snapshot::recent_use, as::object);
-  if (now.topology.gpus() != before.topology.gpus())
-    write_changed_gpus(io.out().key("gpus"), now.topology.gpus(), before.topology.gpus());
-  host.write("memory", &Snapshot::memory, as::object);
-  host.write("services", &Snapshot::services, as::by_name(as::object));
-  host.write("pending", &Snapshot::pending, as::list(as::object));
-  host.write("spark_apps", &Snapshot::spark_apps, as::list(as::object));
-}
+// Moves the members that are in the document from `told` to `snapshot`.
+struct Taker {
+  const nlohmann::json& document;
+  Snapshot& told;
+  Snapshot& snapshot;
+
+  template <typename T>
+  void member(const char* name, T Snapshot::*field, const auto& /*how*/) {
+    if (document.contains(name)) snapshot.*field = std::move(told.*field);
+  }
+  void memory_readings() { member("memory_readings", &Snapshot::memory_readings, AsMemoryReadings()); }
+  // They lack the links that they had before, so they are read apart.
+  void gpus() {}
+};
 
 // A workload that is in `now`, and the same run in `before`; null there if it is new.
 struct Known {
@@ -117,41 +133,6 @@ void write_reading(JsonWriter& out, std::size_t index, const Workload& workload,
   reading_fields(io, workload);
   if (has_samples_after(workload.usage, since)) io.required("usage", workload.usage, SamplesSince{since});
   out.end_object();
-}
-
-// The members of a change that were in the document, moved from `told` to `snapshot`.
-class Told {
- public:
-  Told(const nlohmann::json& document, Snapshot& told, Snapshot& snapshot)
-      : document_(document), told_(told), snapshot_(snapshot) {}
-
-  template <typename T>
-  void take(const char* name, T Snapshot::*member) {
-    if (document_.contains(name)) snapshot_.*member = std::move(told_.*member);
-  }
-
- private:
-  const nlohmann::json& document_;
-  Snapshot& told_;
-  Snapshot& snapshot_;
-};
-
-void take_host(const nlohmann::json& document, Snapshot& told, Snapshot& snapshot) {
-  Told from(document, told, snapshot);
-  from.take("time", &Snapshot::time);
-  from.take("straggler_seen_at", &Snapshot::straggler_seen_at);
-  from.take("eviction_ended_at", &Snapshot::eviction_ended_at);
-  from.take("spark_evicted", &Snapshot::spark_evicted);
-  from.take("memory_readings", &Snapshot::memory_readings);
-  from.take("eviction_durations", &Snapshot::eviction_durations_s);
-  from.take("load1", &Snapshot::load1);
-  from.take("advertised", &Snapshot::advertised);
-  from.take("used_shares", &Snapshot::used_shares);
-  from.take("recent_use", &Snapshot::recent_use);
-  from.take("memory", &Snapshot::memory);
-  from.take("services", &Snapshot::services);
-  from.take("pending", &Snapshot::pending);
-  from.take("spark_apps", &Snapshot::spark_apps);
 }
 
 void remove_gone(const JsonValue& list, Snapshot& snapshot) {
@@ -266,7 +247,8 @@ std::optional<std::string> change_json(const Snapshot& before, const Snapshot& n
   FieldWriter io(out);
   io.schema(kChange);
   io.required("time", now.time, as::time);
-  write_host(io, before, now);
+  Differences differences{io, before, now};
+  host_members(differences);
   io.if_set("gone", gone, as::list(as::name));
   out.key("workloads").begin_array();
   std::vector<bool> told(workloads.size());
@@ -304,7 +286,9 @@ Result<void> apply_change(std::string_view text, std::size_t history, Snapshot& 
       if (const auto set = snapshot.topology.set_gpus(std::move(now)); !set)
         gpus->fail(set.error().message());
     }
-    take_host(*root, told, snapshot);
+    Taker taker{*root, told, snapshot};
+    taker.member("time", &Snapshot::time, as::time);
+    host_members(taker);
     if (const auto reading = object.optional("memory_reading")) {
       MemoryReading added;
       AsMemoryReading().read(*reading, added);
