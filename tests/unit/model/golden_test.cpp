@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Documents keep their bytes: each line of tests/data/golden is read, and written again as it is. Together
-// the lines have every member, and every value of the members that have few.
+// the lines have every member, and every value of the members that have few. The tables of docs/contract have
+// the members of the lists of fields.
+#include "model/interference_json.h"
 #include "model/json.h"
+#include "model/placement_json.h"
+#include "model/snapshot_json.h"
+#include "model/spark_json.h"
+#include "model/straggler_json.h"
+#include "model/topology_json.h"
 #include "model/trace.h"
+#include "model/usage_json.h"
 #include "tests/paths.h"
 
 #include <fstream>
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -45,6 +55,53 @@ std::set<std::string> missing(const std::string& page, const std::string& golden
       if (documents.find('"' + (*it)[1].str() + "\":") == std::string::npos) found.insert((*it)[1]);
     }
   }
+  return found;
+}
+
+using Names = std::set<std::string>;
+
+// Of the list of fields of a struct.
+struct NameTaker {
+  static constexpr bool kReads = false;
+  Names names;
+
+  void ignore_unknown() {}
+  void required(std::string_view name, const auto&...) { names.emplace(name); }
+  void optional(std::string_view name, const auto&...) { names.emplace(name); }
+  void nullable(std::string_view name, const auto&...) { names.emplace(name); }
+  void if_set(std::string_view name, const auto&...) { names.emplace(name); }
+  void nullable_if_set(std::string_view name, const auto&...) { names.emplace(name); }
+};
+
+// Of several structs together.
+template <typename... Struct>
+Names names_of(const Struct&... structs) {
+  NameTaker taker;
+  (fields(taker, structs), ...);
+  return taker.names;
+}
+
+Names with(Names names, const std::string& more) {
+  names.insert(more);
+  return names;
+}
+
+// The members in the first table of `page` after `place`.
+Names table(const std::string& page, const std::string& place) {
+  const std::string text = text_of(BERTH_DOCS "/contract/" + page);
+  const std::size_t begin = text.find(place);
+  EXPECT_NE(begin, std::string::npos) << page << " has no " << place;
+  if (begin == std::string::npos) return {};
+  const std::regex name("`([a-z_0-9]+)(?:\\[\\])?`");
+  std::istringstream lines(text.substr(text.find("\n|---", begin) + 1));
+  Names found;
+  std::string line;
+  for (std::getline(lines, line); std::getline(lines, line) && line.starts_with('|');) {
+    const std::string cell = line.substr(0, line.find('|', 1));
+    for (std::sregex_iterator it(cell.begin(), cell.end(), name); it != std::sregex_iterator(); ++it)
+      found.insert((*it)[1]);
+  }
+  EXPECT_FALSE(found.empty()) << page << ", " << place;
   return found;
 }
 
@@ -88,6 +145,42 @@ TEST(Golden, DocumentsHaveEveryMemberOfTheirPage) {
   EXPECT_THAT(missing("snapshot.md", "snapshots.jsonl"), testing::IsEmpty());
   // These are kinds of actions.
   EXPECT_THAT(missing("plan.md", "plans.jsonl"), testing::IsSubsetOf({"advertise", "evict", "pin", "unpin"}));
+}
+
+TEST(Golden, TablesNameTheMembersThatAreRead) {
+  EXPECT_EQ(table("snapshot.md", "| member of a vCPU |"), names_of(Cpu()));
+  EXPECT_EQ(table("snapshot.md", "| member of a GPU |"), with(names_of(Gpu()), "links"));
+  EXPECT_EQ(table("snapshot.md", "## `owned_cpus[]`"), names_of(OwnedCpus()));
+  EXPECT_EQ(table("snapshot.md", "## `memory`"), names_of(MemoryState()));
+  Workload held;
+  held.held_cpu.emplace();
+  EXPECT_EQ(table("snapshot.md", "## `workloads[]`"), with(names_of(held), "usage"));
+  EXPECT_EQ(table("snapshot.md", "| member of a sample |"), names_of(UsageSample()));
+  PendingWorkload pending;
+  pending.gpus = 1;
+  pending.room_cpu_cores = 1;
+  EXPECT_EQ(table("snapshot.md", "## `pending[]`"), names_of(pending));
+  EXPECT_EQ(table("snapshot.md", "| member of a stage |"), names_of(SparkStage()));
+  EXPECT_EQ(table("plan.md", "| member of a lender |"), names_of(Lender()));
+}
+
+// They leave out what explains itself.
+TEST(Golden, OtherTablesNameMembersThatExist) {
+  using testing::IsSubsetOf;
+  NameTaker host;
+  past_fields(host, Snapshot());
+  EXPECT_THAT(table("snapshot.md", "## Other members"), IsSubsetOf(host.names));
+  EXPECT_THAT(table("plan.md", "## `findings.interference`"),
+              IsSubsetOf(names_of(InterferenceFindings(), PlacedInstance())));
+  EXPECT_THAT(table("plan.md", "## `findings.straggler`"),
+              IsSubsetOf(names_of(StragglerFindings(), StragglerTask())));
+  EXPECT_THAT(
+      table("plan.md", "## `findings.spark`"),
+      IsSubsetOf(names_of(SparkFindings(), MemoryForecast(), SparkAppFigures(), EvictionCandidate())));
+  EXPECT_THAT(table("plan.md", "## `findings.oversell`"),
+              IsSubsetOf(with(names_of(OversellFindings(), OversoldResource()), "oversell")));
+  EXPECT_THAT(table("requests.md", "`rejected` may have one more entry"),
+              IsSubsetOf(names_of(FittingBin(), RejectedBin())));
 }
 
 }  // namespace
