@@ -62,22 +62,21 @@ void fields(Io& io, Of<Io, ServiceWarning>& warning) {
 }
 
 // Accepts only the spelling that is written. Else "1" and "01" would be one domain.
-inline std::map<int, double> read_domain_scores(const JsonValue& value) {
-  std::map<int, double> scores;
-  value.each_member([&scores](const std::string& name, const JsonValue& score) {
-    const int id = to_number<int>(name).value_or(-1);
-    if (id < 0 || std::to_string(id) != name)
-      score.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
-    as::figure.read(score, scores[id]);
-  });
-  return scores;
-}
-
-inline void write_domain_scores(JsonWriter& out, const std::map<int, double>& scores) {
-  out.begin_object();
-  for (const auto& [id, score] : scores) out.member(std::to_string(id), score);
-  out.end_object();
-}
+struct AsDomainScores {
+  void read(const JsonValue& value, std::map<int, double>& scores) const {
+    value.each_member([&scores](const std::string& name, const JsonValue& score) {
+      const int id = to_number<int>(name).value_or(-1);
+      if (id < 0 || std::to_string(id) != name)
+        score.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
+      as::figure.read(score, scores[id]);
+    });
+  }
+  void write(JsonWriter& out, const std::map<int, double>& scores) const {
+    out.begin_object();
+    for (const auto& [id, score] : scores) out.member(std::to_string(id), score);
+    out.end_object();
+  }
+};
 
 template <typename Io>
 void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
@@ -89,7 +88,7 @@ void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.nullable("gap", findings.gap, as::figure);
   io.if_set("search_reason", findings.search_reason, as::text);
   io.if_set("moved", findings.moved, as::list(as::name));
-  io.required("domains", findings.domains, as::by_hand<read_domain_scores, write_domain_scores>);
+  io.required("domains", findings.domains, AsDomainScores());
   io.required("instances", findings.instances, as::by_name(as::object));
   io.required("unplaceable", findings.unplaceable, as::list(as::object));
   io.optional("best_effort", findings.best_effort, as::object);

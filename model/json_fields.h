@@ -147,7 +147,7 @@ class FieldWriter {
 template <typename Io, typename T>
 using Of = std::conditional_t<Io::kReads, T, const T>;
 
-// How a value is read into a field and written.
+// How a value is read into a field and written. Structs of other headers can say it too: AsX.
 namespace as {
 
 template <auto get>
@@ -299,15 +299,6 @@ template <typename How>
 constexpr ByName<How> by_name(const How& entry) {
   return {entry};
 }
-
-// Codecs that are written by hand: read_value(value) returns the field, write_value(out, field) writes it.
-template <auto read_value, auto write_value>
-struct ByHand {
-  void read(const JsonValue& value, auto& field) const { field = read_value(value); }
-  void write(JsonWriter& out, const auto& field) const { write_value(out, field); }
-};
-template <auto read_value, auto write_value>
-inline constexpr ByHand<read_value, write_value> by_hand;
 
 }  // namespace as
 

@@ -59,19 +59,21 @@ void fields(Io& io, Of<Io, OversellCandidate>& candidate) {
   io.nullable("running_priority", candidate.running_priority, as::figure);
 }
 
-inline NamedAmounts read_named_amounts(const JsonValue& value) {
-  std::map<std::string, double> amounts;
-  as::by_name(as::figure).read(value, amounts);
-  return amounts;
-}
-inline void write_named_amounts(JsonWriter& out, const NamedAmounts& amounts) {
-  as::by_name(as::figure).write(out, amounts);
-}
+struct AsNamedAmounts {
+  void read(const JsonValue& value, NamedAmounts& amounts) const {
+    std::map<std::string, double> by_name;
+    as::by_name(as::figure).read(value, by_name);
+    amounts = by_name;
+  }
+  void write(JsonWriter& out, const NamedAmounts& amounts) const {
+    as::by_name(as::figure).write(out, amounts);
+  }
+};
 
 template <typename Io>
 void fields(Io& io, Of<Io, OversellFindings>& findings) {
   io.optional("method", findings.method, as::line);
-  io.optional("warming", findings.warming, as::by_hand<read_named_amounts, write_named_amounts>);
+  io.optional("warming", findings.warming, AsNamedAmounts());
   io.required("cpu", findings.cpu, as::object);
   io.required("memory", findings.memory, as::object);
   io.optional("score", findings.score, as::fraction);

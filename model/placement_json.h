@@ -11,22 +11,21 @@
 namespace berth::model {
 
 // Names that are no links are of a later version.
-inline std::map<GpuLink, int> read_link_counts(const JsonValue& value) {
-  constexpr int kMostPairs = kMostLinkedGpus * (kMostLinkedGpus - 1) / 2;
-  std::map<GpuLink, int> links;
-  value.each_member([&links](const std::string& name, const JsonValue& pairs) {
-    for (const GpuLink link : kGpuLinks) {
-      if (name == to_string(link)) links[link] = pairs.small_integer(1, kMostPairs);
-    }
-  });
-  return links;
-}
-
-inline void write_link_counts(JsonWriter& out, const std::map<GpuLink, int>& links) {
-  out.begin_object();
-  for (const auto& [link, pairs] : links) out.member(to_string(link), pairs);
-  out.end_object();
-}
+struct AsLinkCounts {
+  void read(const JsonValue& value, std::map<GpuLink, int>& links) const {
+    constexpr int kMostPairs = kMostLinkedGpus * (kMostLinkedGpus - 1) / 2;
+    value.each_member([&links](const std::string& name, const JsonValue& pairs) {
+      for (const GpuLink link : kGpuLinks) {
+        if (name == to_string(link)) links[link] = pairs.small_integer(1, kMostPairs);
+      }
+    });
+  }
+  void write(JsonWriter& out, const std::map<GpuLink, int>& links) const {
+    out.begin_object();
+    for (const auto& [link, pairs] : links) out.member(to_string(link), pairs);
+    out.end_object();
+  }
+};
 
 template <typename Io>
 void fields(Io& io, Of<Io, FittingBin>& bin) {
@@ -35,7 +34,7 @@ void fields(Io& io, Of<Io, FittingBin>& bin) {
   io.if_set("numa_nodes", bin.numa_nodes, as::cpulist);
   io.required("cpus", bin.cpus, as::cpulist);
   io.optional("gpus", bin.gpus, as::list(as::name));
-  io.if_set("gpu_links", bin.gpu_links, as::by_hand<read_link_counts, write_link_counts>);
+  io.if_set("gpu_links", bin.gpu_links, AsLinkCounts());
   io.required("cpu_left", bin.cpu_left_cores, as::figure);
   io.required("memory_left_bytes", bin.memory_left_bytes, as::bytes);
   io.required("free_share", bin.free_share, as::figure);

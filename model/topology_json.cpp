@@ -15,26 +15,31 @@ namespace {
 
 constexpr const char* kSchema = "berth.topology/1";
 
-// Limits come before copies.
-std::vector<GpuPeer> read_links(const JsonValue& value) {
-  std::vector<GpuPeer> links;
-  value.each_member([&links, &value](const std::string& peer, const JsonValue& link) {
-    if (links.size() == kMostLinkedGpus) {
-      value.fail(fmt::format("more than {} links", kMostLinkedGpus));
-    } else if (peer.empty() || peer.size() > kMaxNameBytes) {
-      value.fail(fmt::format("a link to a GPU with an id of {} bytes; 1 to {} are accepted", peer.size(),
-                             kMaxNameBytes));
-    } else {
-      links.push_back({.id = peer, .link = link.choice(kGpuLinks, to_string)});
-    }
-  });
-  return links;
-}
+// How the links of a GPU are written: by the id of the other one. Limits come before copies.
+struct AsLinks {
+  void read(const JsonValue& value, std::vector<GpuPeer>& links) const {
+    value.each_member([&links, &value](const std::string& peer, const JsonValue& link) {
+      if (links.size() == kMostLinkedGpus) {
+        value.fail(fmt::format("more than {} links", kMostLinkedGpus));
+      } else if (peer.empty() || peer.size() > kMaxNameBytes) {
+        value.fail(fmt::format("a link to a GPU with an id of {} bytes; 1 to {} are accepted", peer.size(),
+                               kMaxNameBytes));
+      } else {
+        links.push_back({.id = peer, .link = link.choice(kGpuLinks, to_string)});
+      }
+    });
+  }
+  void write(JsonWriter& out, const std::vector<GpuPeer>& links) const {
+    out.begin_object();
+    for (const GpuPeer& peer : links) out.member(peer.id, to_string(peer.link));
+    out.end_object();
+  }
+};
 
 // The links of GPUs as they were before, by id.
 using FormerLinks = std::map<std::string_view, const std::vector<GpuPeer>*>;
 
-FormerLinks links_of(const std::vector<Gpu>& gpus) {
+FormerLinks links_of(std::span<const Gpu> gpus) {
   FormerLinks links;
   for (const Gpu& gpu : gpus) {
     if (!gpu.links.empty()) links.emplace(gpu.id, &gpu.links);
@@ -49,22 +54,6 @@ std::vector<GpuPeer> take_links(FormerLinks& former, const std::string& gpu) {
   std::vector<GpuPeer> links = *found->second;
   former.erase(found);
   return links;
-}
-
-// A GPU without "links" takes its former ones.
-Gpu read_gpu(const JsonValue& value, FormerLinks& former) {
-  FieldReader io(value);
-  Gpu gpu;
-  fields(io, gpu);
-  const auto links = io.object().optional("links");
-  gpu.links = links ? read_links(*links) : take_links(former, gpu.id);
-  return gpu;
-}
-
-void write_links(JsonWriter& out, const std::vector<GpuPeer>& links) {
-  out.begin_object();
-  for (const GpuPeer& peer : links) out.member(peer.id, to_string(peer.link));
-  out.end_object();
 }
 
 // Limits come before copies: a document may have millions of values.
@@ -145,40 +134,42 @@ std::optional<Processors> read_processors(JsonObject& object, const TopologyReso
   return std::nullopt;
 }
 
-// With its links, unless they are as before.
-void write_gpu(JsonWriter& out, const Gpu& gpu, const FormerLinks& former) {
-  const auto before = former.find(gpu.id);
-  const bool same = before == former.end() ? gpu.links.empty() : gpu.links == *before->second;
-  out.begin_object();
-  FieldWriter io(out);
-  fields(io, gpu);
-  if (!same) write_links(out.key("links"), gpu.links);
-  out.end_object();
-}
-
 }  // namespace
 
-std::vector<Gpu> read_changed_gpus(const JsonValue& value, const std::vector<Gpu>& before) {
-  std::vector<Gpu> gpus;
+void AsGpus::read(const JsonValue& value, std::vector<Gpu>& gpus) const {
   FormerLinks former = links_of(before);
-  value.each([&](const JsonValue& gpu) { gpus.push_back(read_gpu(gpu, former)); });
-  return gpus;
+  value.each([&](const JsonValue& element) {
+    FieldReader io(element);
+    Gpu& gpu = gpus.emplace_back();
+    fields(io, gpu);
+    if (const auto links = io.object().optional("links")) {
+      AsLinks().read(*links, gpu.links);
+    } else {
+      gpu.links = take_links(former, gpu.id);
+    }
+  });
 }
 
-void write_changed_gpus(JsonWriter& out, const std::vector<Gpu>& gpus, const std::vector<Gpu>& before) {
+void AsGpus::write(JsonWriter& out, const std::vector<Gpu>& gpus) const {
   const FormerLinks former = links_of(before);
   out.begin_array();
-  for (const Gpu& gpu : gpus) write_gpu(out, gpu, former);
+  for (const Gpu& gpu : gpus) {
+    const auto known = former.find(gpu.id);
+    const bool same = known == former.end() ? gpu.links.empty() : gpu.links == *known->second;
+    out.begin_object();
+    FieldWriter io(out);
+    fields(io, gpu);
+    if (!same) io.required("links", gpu.links, AsLinks());
+    out.end_object();
+  }
   out.end_array();
 }
-
-void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus) { write_changed_gpus(out, gpus, {}); }
 
 std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver& resolve) {
   ReadContext& context = object.context();
   auto processors = read_processors(object, resolve);
   std::vector<Gpu> gpus;
-  if (const auto list = object.optional("gpus")) gpus = read_changed_gpus(*list, {});
+  if (const auto list = object.optional("gpus")) AsGpus().read(*list, gpus);
   const auto distances = object.optional("numa_distances");
   if (distances && processors) processors->distances = read_distances(*distances);
   const auto nodes = object.optional("numa_nodes");
@@ -215,30 +206,23 @@ void write_distances(JsonWriter& out, const NumaDistances& distances) {
 void write_topology(JsonWriter& out, const Topology& topology) {
   FieldWriter io(out);
   io.required("cpus", topology.cpus(), as::list(as::object));
-  out.key("gpus");
-  write_gpus(out, topology.gpus());
+  io.required("gpus", topology.gpus(), AsGpus());
   if (!topology.numa_distances().nodes.empty()) write_distances(out, topology.numa_distances());
   io.if_set("numa_nodes", topology.numa_nodes(), as::list(as::object));
 }
 
-std::string to_json(const Topology& topology) {
-  JsonWriter out;
-  out.begin_object().member("schema", kSchema);
-  write_topology(out, topology);
-  return out.end_object().take();
+static void fields(FieldWriter& io, const Topology& topology) {
+  io.schema(kSchema);
+  write_topology(io.out(), topology);
 }
 
-Result<Topology> parse_topology(std::string_view text) {
-  const auto root = parse_json(text);
-  if (!root) return fail(root.error());
-  ReadContext context;
-  const JsonValue document(context, *root);
-  JsonObject object(document);
-  object.ignore_unknown();
-  object.require_schema(kSchema);
-  auto topology = context.failed() ? std::nullopt : read_topology(object, {});
-  if (context.failed()) return fail(*context.error());
-  return *std::move(topology);
+static void fields(FieldReader& io, Topology& topology) {
+  io.schema(kSchema);
+  if (auto read = read_topology(io.object(), {})) topology = *std::move(read);
 }
+
+std::string to_json(const Topology& topology) { return document_text(topology); }
+
+Result<Topology> parse_topology(std::string_view text) { return parse_document<Topology>(text); }
 
 }  // namespace berth::model

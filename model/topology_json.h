@@ -7,6 +7,7 @@
 #include "model/topology.h"
 
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace berth::model {
@@ -60,12 +61,13 @@ std::optional<Topology> read_topology(JsonObject& object, const TopologyResolver
 // "cpus", "gpus" and, where they are known, "numa_distances" and "numa_nodes", into an object that is open.
 void write_topology(JsonWriter& out, const Topology& topology);
 
-// The array of GPUs of a topology.
-void write_gpus(JsonWriter& out, const std::vector<Gpu>& gpus);
+// How the GPUs of a topology are written. Links are many and stay, so those of a change have no "links" if
+// these are those of the GPU with the same id in `before`.
+struct AsGpus {
+  std::span<const Gpu> before = {};
 
-// The array of GPUs of a change. Links are many and stay, so a GPU there has no "links" if they are those of
-// the GPU with its id in `before`.
-std::vector<Gpu> read_changed_gpus(const JsonValue& value, const std::vector<Gpu>& before);
-void write_changed_gpus(JsonWriter& out, const std::vector<Gpu>& gpus, const std::vector<Gpu>& before);
+  void read(const JsonValue& value, std::vector<Gpu>& gpus) const;
+  void write(JsonWriter& out, const std::vector<Gpu>& gpus) const;
+};
 
 }  // namespace berth::model

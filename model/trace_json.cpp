@@ -85,7 +85,7 @@ struct Differences {
   }
   void gpus() {
     if (now.topology.gpus() != before.topology.gpus())
-      write_changed_gpus(io.out().key("gpus"), now.topology.gpus(), before.topology.gpus());
+      io.required("gpus", now.topology.gpus(), AsGpus{before.topology.gpus()});
   }
 };
 
@@ -282,7 +282,8 @@ Result<void> apply_change(std::string_view text, std::size_t history, Snapshot& 
     present_fields(io, told);
     JsonObject& object = io.object();
     if (const auto gpus = object.optional("gpus"); gpus && !context.failed()) {
-      auto now = read_changed_gpus(*gpus, snapshot.topology.gpus());
+      std::vector<Gpu> now;
+      AsGpus{snapshot.topology.gpus()}.read(*gpus, now);
       if (const auto set = snapshot.topology.set_gpus(std::move(now)); !set)
         gpus->fail(set.error().message());
     }
