@@ -30,84 +30,96 @@ constexpr double kMostSeconds = 1e12;
 
 class Writer {
  public:
+  static constexpr bool kReads = false;
+
   template <typename Number>
   void number(Number value) {
     static_assert(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>);
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof(value));
   }
   void flag(bool value) { number<std::uint8_t>(value ? 1 : 0); }
-  void text(std::string_view value) {
+  void seconds(double value, double /*lowest*/ = 0) { number(value); }
+  void integer(std::int32_t value, int /*lowest*/) { number(value); }
+  void text(std::string_view value, std::size_t /*longest*/) {
     count(value.size());
     bytes_ += value;
   }
-  void count(std::size_t value) { number(static_cast<std::uint32_t>(value)); }
+  void name(std::string_view value) { text(value, kMostNameBytes); }
+  template <typename T, typename Each>
+  void list(const std::vector<T>& values, Each each, std::size_t /*most*/ = 0) {
+    count(values.size());
+    for (const T& value : values) each(value);
+  }
+  template <typename T, typename One>
+  void maybe(const std::optional<T>& value, One one) {
+    flag(value.has_value());
+    if (value) one(*value);
+  }
   std::string take() { return std::move(bytes_); }
 
  private:
+  void count(std::size_t value) { number(static_cast<std::uint32_t>(value)); }
+
   std::string bytes_;
 };
 
 // Reads straight down. After the first fault every value is its type's default, and every list is empty.
 class Reader {
  public:
+  static constexpr bool kReads = true;
+
   Reader(std::string_view bytes, std::size_t memory) : bytes_(bytes), memory_(memory) {}
 
   template <typename Number>
-  Number number() {
+  void number(Number& value) {
     static_assert(std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>);
-    Number value{};
-    if (bytes_.size() < sizeof(value)) {
-      fail();
-    } else {
-      std::memcpy(&value, bytes_.data(), sizeof(value));
-      bytes_.remove_prefix(sizeof(value));
-    }
-    return value;
+    value = {};
+    if (bytes_.size() < sizeof(value)) return fail();
+    std::memcpy(&value, bytes_.data(), sizeof(value));
+    bytes_.remove_prefix(sizeof(value));
   }
-  bool flag() {
-    const auto value = number<std::uint8_t>();
-    if (value > 1) fail();
-    return value == 1;
+  void flag(bool& value) {
+    std::uint8_t byte = 0;
+    number(byte);
+    if (byte > 1) fail();
+    value = byte == 1;
   }
   // Finite, of a clock or a duration.
-  double seconds(double lowest = 0) {
-    const auto value = number<double>();
-    if (value >= lowest && value <= kMostSeconds) return value;
+  void seconds(double& value, double lowest = 0) {
+    number(value);
+    if (value >= lowest && value <= kMostSeconds) return;
     fail();
-    return 0;
+    value = 0;
   }
-  int integer(int lowest) {
-    const auto value = number<std::int32_t>();
-    if (value >= lowest) return value;
+  void integer(std::int32_t& value, int lowest) {
+    number(value);
+    if (value >= lowest) return;
     fail();
-    return std::max(lowest, 0);
+    value = std::max(lowest, 0);
   }
-  std::string text(std::size_t longest) {
-    const auto size = number<std::uint32_t>();
-    if (size > longest || size > bytes_.size()) {
-      fail();
-      return {};
-    }
-    std::string value(bytes_.substr(0, size));
+  void text(std::string& value, std::size_t longest) {
+    std::uint32_t size = 0;
+    number(size);
+    if (size > longest || size > bytes_.size()) return fail();
+    value = bytes_.substr(0, size);
     bytes_.remove_prefix(size);
     // A short one lies in the std::string itself.
     use(size < sizeof(std::string) / 2 ? 0 : size);
-    return value;
   }
-  std::string name() {
-    std::string value = text(kMostNameBytes);
+  void name(std::string& value) {
+    text(value, kMostNameBytes);
     if (!failed_ && !is_name(value)) fail();
-    return value;
   }
-  // Of a list, whose elements take `each` bytes of memory, and at least one byte here.
-  std::size_t count(std::size_t each, std::size_t most = std::numeric_limits<std::uint32_t>::max()) {
-    const auto size = number<std::uint32_t>();
-    if (size > most || size > bytes_.size()) {
-      fail();
-      return 0;
-    }
-    use(size * each);
-    return failed_ ? 0 : size;
+  template <typename T, typename Each>
+  void list(std::vector<T>& values, Each each, std::size_t most = std::numeric_limits<std::uint32_t>::max()) {
+    values.resize(count(sizeof(T), most));
+    for (T& value : values) each(value);
+  }
+  template <typename T, typename One>
+  void maybe(std::optional<T>& value, One one) {
+    bool known = false;
+    flag(known);
+    if (known) one(value.emplace());
   }
   void fail() {
     failed_ = true;
@@ -117,6 +129,17 @@ class Reader {
   std::size_t memory() const { return memory_; }
 
  private:
+  // Of a list, whose elements take `each` bytes of memory, and at least one byte here.
+  std::size_t count(std::size_t each, std::size_t most) {
+    std::uint32_t size = 0;
+    number(size);
+    if (size > most || size > bytes_.size()) {
+      fail();
+      return 0;
+    }
+    use(size * each);
+    return failed_ ? 0 : size;
+  }
   void use(std::size_t bytes) {
     if (bytes > memory_) return fail();
     memory_ -= bytes;
@@ -127,144 +150,140 @@ class Reader {
   bool failed_ = false;
 };
 
+// One list of fields for each struct gives what is written and what is read. A limit is one of reading.
+template <typename Io, typename T>
+using Of = std::conditional_t<Io::kReads, T, const T>;
+
+template <typename Io>
+void fields(Io& io, Of<Io, ProcessId>& process) {
+  io.number(process.first);
+  io.number(process.second);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, model::SparkTask>& task) {
+  io.name(task.executor);
+  io.number(task.input_bytes);
+  io.seconds(task.duration_s);
+  io.list(task.kept_by, [&io](auto& executor) { io.name(executor); });
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, model::SparkStage>& stage) {
+  io.integer(stage.id, 0);
+  io.integer(stage.partitions, 0);
+  io.number(stage.shuffle_write_bytes);
+  io.flag(stage.cached);
+  io.integer(stage.job, -1);
+  io.list(stage.parents, [&io](auto& parent) { io.integer(parent, 0); });
+  io.list(stage.tasks, [&io](auto& task) { fields(io, task); });
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, model::SparkRunningTask>& task) {
+  io.name(task.executor);
+  io.seconds(task.elapsed_s);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, model::SparkApp>& app) {
+  io.name(app.id);
+  io.seconds(app.calculated_time_s);
+  io.flag(app.shuffle_service);
+  io.flag(app.migration);
+  io.list(app.stages, [&io](auto& stage) { fields(io, stage); });
+  io.list(app.running, [&io](auto& task) { fields(io, task); });
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, model::ProgressReport>& report) {
+  io.seconds(report.time);
+  io.seconds(report.fraction);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, DriverPlace>& driver) {
+  fields(io, driver.process);
+  bool known = driver.user.has_value();
+  std::uint32_t user = driver.user.value_or(0);
+  io.flag(known);
+  io.number(user);
+  if constexpr (Io::kReads) {
+    if (known) driver.user = user;
+  }
+  io.flag(driver.guessed);
+  io.list(
+      driver.endpoints, [&io](auto& endpoint) { io.text(endpoint, kMostEndpointBytes); },
+      DriverPlace::kMostEndpoints);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, Question>& question) {
+  io.seconds(question.now);
+  io.seconds(question.wall_ahead_s, -kMostSeconds);
+  io.list(
+      question.drivers, [&io](auto& driver) { fields(io, driver); }, kMostDrivers);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, Open>& open) {
+  fields(io, open.process);
+  io.text(open.path, Open::kMostPathBytes);
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, Opened>& opened) {
+  io.flag(opened.done);
+  auto kind = static_cast<std::uint8_t>(opened.kind);
+  io.number(kind);
+  if constexpr (Io::kReads) {
+    if (kind > static_cast<std::uint8_t>(ErrorKind::refused)) io.fail();
+    opened.kind = static_cast<ErrorKind>(kind);
+  }
+  io.text(opened.message, 2 * kMostMessageBytes);
+  io.maybe(opened.parts, [&io](auto& parts) {
+    io.list(
+        parts, [&io](auto& part) { io.text(part, kMostPartBytes); }, kMostParts);
+  });
+}
+
+template <typename Io>
+void fields(Io& io, Of<Io, DriverFacts>& facts) {
+  fields(io, facts.process);
+  io.text(facts.app_id, kMostNameBytes);
+  io.seconds(facts.read_at);
+  io.maybe(facts.app, [&io](auto& app) { fields(io, app); });
+  io.maybe(facts.progress, [&io](auto& report) { fields(io, report); });
+  // Twice the length: a cut text has a sign of three bytes in its middle.
+  io.list(
+      facts.problems, [&io](auto& problem) { io.text(problem, 2 * DriverFacts::kMostProblemBytes); },
+      DriverFacts::kMostProblems);
+}
+
+template <typename T>
+std::string bytes_of(const T& message) {
+  Writer out;
+  fields(out, message);
+  return out.take();
+}
+
 auto no_message(const char* kind) {
   return model::fail(ErrorKind::invalid_input, std::string(kind) + ": the bytes are no such message");
 }
 
-void write(Writer& out, const ProcessId& process) {
-  out.number(static_cast<std::int32_t>(process.first));
-  out.number(process.second);
-}
-
-ProcessId read_process(Reader& in) {
-  const auto pid = in.number<std::int32_t>();
-  return {pid, in.number<std::uint64_t>()};
-}
-
-void write(Writer& out, const model::SparkApp& app) {
-  out.text(app.id);
-  out.number(app.calculated_time_s);
-  out.flag(app.shuffle_service);
-  out.flag(app.migration);
-  out.count(app.stages.size());
-  for (const model::SparkStage& stage : app.stages) {
-    out.number(static_cast<std::int32_t>(stage.id));
-    out.number(static_cast<std::int32_t>(stage.partitions));
-    out.number(stage.shuffle_write_bytes);
-    out.flag(stage.cached);
-    out.number(static_cast<std::int32_t>(stage.job));
-    out.count(stage.parents.size());
-    for (const int parent : stage.parents) out.number(static_cast<std::int32_t>(parent));
-    out.count(stage.tasks.size());
-    for (const model::SparkTask& task : stage.tasks) {
-      out.text(task.executor);
-      out.number(task.input_bytes);
-      out.number(task.duration_s);
-      out.count(task.kept_by.size());
-      for (const std::string& executor : task.kept_by) out.text(executor);
-    }
-  }
-  out.count(app.running.size());
-  for (const model::SparkRunningTask& task : app.running) {
-    out.text(task.executor);
-    out.number(task.elapsed_s);
-  }
-}
-
-model::SparkTask read_task(Reader& in) {
-  model::SparkTask task;
-  task.executor = in.name();
-  task.input_bytes = in.number<std::uint64_t>();
-  task.duration_s = in.seconds();
-  task.kept_by.resize(in.count(sizeof(std::string)));
-  for (std::string& executor : task.kept_by) executor = in.name();
-  return task;
-}
-
-model::SparkStage read_stage(Reader& in) {
-  model::SparkStage stage;
-  stage.id = in.integer(0);
-  stage.partitions = in.integer(0);
-  stage.shuffle_write_bytes = in.number<std::uint64_t>();
-  stage.cached = in.flag();
-  stage.job = in.integer(-1);
-  stage.parents.resize(in.count(sizeof(int)));
-  for (int& parent : stage.parents) parent = in.integer(0);
-  stage.tasks.resize(in.count(sizeof(model::SparkTask)));
-  for (model::SparkTask& task : stage.tasks) task = read_task(in);
-  return stage;
-}
-
-model::SparkApp read_app(Reader& in) {
-  model::SparkApp app;
-  app.id = in.name();
-  app.calculated_time_s = in.seconds();
-  app.shuffle_service = in.flag();
-  app.migration = in.flag();
-  app.stages.resize(in.count(sizeof(model::SparkStage)));
-  for (model::SparkStage& stage : app.stages) stage = read_stage(in);
-  app.running.resize(in.count(sizeof(model::SparkRunningTask)));
-  for (model::SparkRunningTask& task : app.running) {
-    task.executor = in.name();
-    task.elapsed_s = in.seconds();
-  }
-  return app;
-}
-
 }  // namespace
 
-std::string encode(const Question& question) {
-  Writer out;
-  out.number(question.now);
-  out.number(question.wall_ahead_s);
-  out.count(question.drivers.size());
-  for (const DriverPlace& driver : question.drivers) {
-    write(out, driver.process);
-    out.flag(driver.user.has_value());
-    out.number(static_cast<std::uint32_t>(driver.user.value_or(0)));
-    out.flag(driver.guessed);
-    out.count(driver.endpoints.size());
-    for (const std::string& endpoint : driver.endpoints) out.text(endpoint);
-  }
-  return out.take();
-}
+std::string encode(const Question& question) { return bytes_of(question); }
 
-std::string encode(const Open& open) {
-  Writer out;
-  write(out, open.process);
-  out.text(open.path);
-  return out.take();
-}
+std::string encode(const Open& open) { return bytes_of(open); }
 
 std::string encode(const Opened& opened) {
-  Writer out;
-  out.flag(opened.done);
-  out.number(static_cast<std::uint8_t>(opened.kind));
-  out.text(model::shortened(opened.message, kMostMessageBytes));
-  out.flag(opened.parts.has_value());
-  if (opened.parts) {
-    out.count(opened.parts->size());
-    for (const std::string& part : *opened.parts) out.text(part);
-  }
-  return out.take();
+  Opened sent = opened;
+  sent.message = model::shortened(opened.message, kMostMessageBytes);
+  return bytes_of(sent);
 }
 
-std::string encode(const DriverFacts& facts) {
-  Writer out;
-  write(out, facts.process);
-  out.text(facts.app_id);
-  out.number(facts.read_at);
-  out.flag(facts.app.has_value());
-  if (facts.app) write(out, *facts.app);
-  out.flag(facts.progress.has_value());
-  if (facts.progress) {
-    out.number(facts.progress->time);
-    out.number(facts.progress->fraction);
-  }
-  out.count(facts.problems.size());
-  for (const std::string& problem : facts.problems) out.text(problem);
-  return out.take();
-}
+std::string encode(const DriverFacts& facts) { return bytes_of(facts); }
 
 std::string encode_done(bool goes_on) {
   Writer out;
@@ -275,18 +294,7 @@ std::string encode_done(bool goes_on) {
 model::Result<Question> decode_question(std::string_view bytes) {
   Reader in(bytes, kMostQuestionBytes);
   Question question;
-  question.now = in.seconds();
-  question.wall_ahead_s = in.seconds(-kMostSeconds);
-  question.drivers.resize(in.count(sizeof(DriverPlace), kMostDrivers));
-  for (DriverPlace& driver : question.drivers) {
-    driver.process = read_process(in);
-    const bool known = in.flag();
-    const auto user = in.number<std::uint32_t>();
-    if (known) driver.user = user;
-    driver.guessed = in.flag();
-    driver.endpoints.resize(in.count(sizeof(std::string), DriverPlace::kMostEndpoints));
-    for (std::string& endpoint : driver.endpoints) endpoint = in.text(kMostEndpointBytes);
-  }
+  fields(in, question);
   if (!in.is_whole()) return no_message("question");
   return question;
 }
@@ -294,8 +302,7 @@ model::Result<Question> decode_question(std::string_view bytes) {
 model::Result<Open> decode_open(std::string_view bytes) {
   Reader in(bytes, bytes.size());
   Open open;
-  open.process = read_process(in);
-  open.path = in.text(Open::kMostPathBytes);
+  fields(in, open);
   if (!in.is_whole() || !open.path.starts_with('/') || open.path.find('\0') != std::string::npos)
     return no_message("open");
   return open;
@@ -304,35 +311,18 @@ model::Result<Open> decode_open(std::string_view bytes) {
 model::Result<Opened> decode_opened(std::string_view bytes) {
   Reader in(bytes, kMostPartsBytes);
   Opened opened;
-  opened.done = in.flag();
-  const auto kind = in.number<std::uint8_t>();
-  opened.message = in.text(2 * kMostMessageBytes);
-  if (in.flag()) {
-    opened.parts.emplace(in.count(sizeof(std::string), kMostParts));
-    for (std::string& part : *opened.parts) part = in.text(kMostPartBytes);
-  }
-  if (!in.is_whole() || kind > static_cast<std::uint8_t>(ErrorKind::refused)) return no_message("opened");
-  opened.kind = static_cast<ErrorKind>(kind);
+  fields(in, opened);
+  if (!in.is_whole()) return no_message("opened");
   return opened;
 }
 
 model::Result<DriverFacts> decode_facts(std::string_view bytes, std::size_t& most_bytes) {
   Reader in(bytes, most_bytes);
   DriverFacts facts;
-  facts.process = read_process(in);
-  facts.app_id = in.text(kMostNameBytes);
-  facts.read_at = in.seconds();
-  if (in.flag()) facts.app = read_app(in);
-  if (in.flag()) {
-    const double time = in.seconds();
-    facts.progress = model::ProgressReport{.time = time, .fraction = in.seconds()};
-  }
-  facts.problems.resize(in.count(sizeof(std::string), DriverFacts::kMostProblems));
-  for (std::string& problem : facts.problems) {
-    // Twice: a cut text has a sign of three bytes in its middle, and what a name cannot hold becomes "?".
-    problem = model::shortened(model::to_name(in.text(2 * DriverFacts::kMostProblemBytes)),
-                               DriverFacts::kMostProblemBytes);
-  }
+  fields(in, facts);
+  // What a name cannot hold becomes "?".
+  for (std::string& problem : facts.problems)
+    problem = model::shortened(model::to_name(problem), DriverFacts::kMostProblemBytes);
   const bool named = facts.app_id.empty() ? !facts.app && !facts.progress : is_name(facts.app_id);
   const bool shared = !facts.progress || facts.progress->fraction <= 1;
   if (!in.is_whole() || !named || !shared) return no_message("facts");
@@ -346,7 +336,8 @@ model::Result<DriverFacts> decode_facts(std::string_view bytes, std::size_t& mos
 
 model::Result<bool> decode_done(std::string_view bytes) {
   Reader in(bytes, bytes.size());
-  const bool goes_on = in.flag();
+  bool goes_on = false;
+  in.flag(goes_on);
   if (!in.is_whole()) return no_message("done");
   return goes_on;
 }
