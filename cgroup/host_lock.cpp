@@ -4,20 +4,30 @@
 #include "cgroup/hierarchy.h"
 
 #include <system_error>
+#include <utility>
 
 namespace berth::cgroup {
 
-model::Result<os::LockFile> lock_host(const std::filesystem::path& cgroup_root,
-                                      const std::filesystem::path& runtime_dir) {
+model::Result<HostLock> lock_host(const std::filesystem::path& cgroup_root,
+                                  const std::filesystem::path& runtime_dir) {
+  const bool kernels_own = is_kernels_own(cgroup_root);
   const std::filesystem::path file =
-      is_kernels_own(cgroup_root) ? std::filesystem::path(kHostLock) : runtime_dir / "berthd.lock";
+      kernels_own ? std::filesystem::path(kHostLock) : runtime_dir / "berthd.lock";
   std::error_code failed;
   std::filesystem::create_directories(file.parent_path(), failed);
   if (failed) {
     return model::fail(
         model::Error::from_errno(failed.value(), "this host: making " + file.parent_path().string()));
   }
-  return os::take_lock(file, "this host", "");
+  HostLock lock;
+  auto taken = os::take_lock(file, "this host", "");
+  if (!taken) return model::fail(taken.error());
+  lock.file = std::move(*taken);
+  if (!kernels_own) return lock;
+  auto tree = os::lock_in_place(cgroup_root / kTreeLock, "this host");
+  if (!tree) return model::fail(tree.error());
+  lock.tree = std::move(*tree);
+  return lock;
 }
 
 }  // namespace berth::cgroup

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
-#include "cgroup/host_lock.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/outbox.h"
@@ -41,7 +40,7 @@ Admissions open_admissions(const Setup& setup, Admissions::NodeNow node) {
 
 }  // namespace
 
-Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<os::LockFile> host_lock,
+Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<cgroup::HostLock> host_lock,
                std::unique_ptr<Senses> senses)
     : setup_(std::move(setup)),
       senses_(std::move(senses)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cgroup/host_lock.h"
 #include "config/config.h"
 #include "daemon/admit/admissions.h"
 #include "daemon/announcer.h"
@@ -22,7 +23,6 @@
 #include "model/plan.h"
 #include "model/standing.h"
 #include "os/clock.h"
-#include "os/lock_file.h"
 #include "policies/after.h"
 
 #include <array>
@@ -77,7 +77,8 @@ class Daemon {
   model::Result<void> reload();
 
  private:
-  Daemon(std::unique_ptr<Setup> setup, std::optional<os::LockFile> host_lock, std::unique_ptr<Senses> senses);
+  Daemon(std::unique_ptr<Setup> setup, std::optional<cgroup::HostLock> host_lock,
+         std::unique_ptr<Senses> senses);
 
   model::Result<void> begin_enforcing();
   model::Result<void> follow_configured_mode();

@@ -2,7 +2,6 @@
 // The mode: how enforcing begins and ends, and how everything is put back.
 #include "daemon/enforcement.h"
 
-#include "cgroup/host_lock.h"
 #include "daemon/ledger/action_log.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -24,7 +23,7 @@ Actuators::Units units_of(const Setup& setup) {
 
 }  // namespace
 
-Enforcement::Enforcement(const Setup& setup, Senses& senses, std::optional<os::LockFile> host_lock,
+Enforcement::Enforcement(const Setup& setup, Senses& senses, std::optional<cgroup::HostLock> host_lock,
                          Publish publish)
     : setup_(setup),
       senses_(senses),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cgroup/discovery.h"
+#include "cgroup/host_lock.h"
 #include "cgroup/restore.h"
 #include "cgroup/writer.h"
 #include "daemon/enforce/actuators.h"
@@ -20,7 +21,6 @@
 #include "model/error.h"
 #include "model/plan.h"
 #include "model/standing.h"
-#include "os/lock_file.h"
 #include "policies/after.h"
 
 #include <chrono>
@@ -46,7 +46,7 @@ class Enforcement {
   static constexpr std::chrono::milliseconds kRestoreBudget{2000};
 
   // `host_lock`: nullopt where it cannot be had now. `setup` and `senses` outlive this object.
-  Enforcement(const Setup& setup, Senses& senses, std::optional<os::LockFile> host_lock, Publish publish);
+  Enforcement(const Setup& setup, Senses& senses, std::optional<cgroup::HostLock> host_lock, Publish publish);
 
   // Opens the undo journal, and puts back everything that an earlier berthd left behind. Does nothing where
   // it is open. Error refused where another berthd has the lock of this host or the journal.
@@ -115,8 +115,8 @@ class Enforcement {
   Senses& senses_;
   Observer& observer_;
   Publish publish_;
-  std::optional<os::LockFile> host_lock_;  // held as long as the host may be changed
-  std::unique_ptr<Actuators> actuators_;   // null: journal_problem_ says why
+  std::optional<cgroup::HostLock> host_lock_;  // held as long as the host may be changed
+  std::unique_ptr<Actuators> actuators_;       // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
   Shadow shadow_;                     // while observing

@@ -71,9 +71,9 @@ bool is_at(const FileDescriptor& fd, const std::filesystem::path& file) {
          own.st_ino == there.st_ino;
 }
 
-// The process that holds the lock by the kernel's own list, if it hangs for good. The text in the file may be
-// of an earlier holder.
-std::optional<pid_t> hung_holder(const FileDescriptor& fd) {
+// The process that holds the lock by the kernel's own list. The text in the file may be of an earlier holder.
+// nullopt where none holds it, and where this process cannot see the holder, as from a container.
+std::optional<pid_t> holder_of(const FileDescriptor& fd) {
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return std::nullopt;
   const auto wanted =
@@ -84,11 +84,15 @@ std::optional<pid_t> hung_holder(const FileDescriptor& fd) {
     std::string number, kind, advisory, access, inode;
     pid_t pid = 0;
     if (!(words >> number >> kind >> advisory >> access >> pid >> inode)) continue;
-    if (kind != "FLOCK" || inode != wanted) continue;
-    if (hangs_for_good(fmt::format("/proc/{}", pid))) return pid;
-    return std::nullopt;
+    if (kind == "FLOCK" && inode == wanted) return pid;
   }
   return std::nullopt;
+}
+
+// The holder of the lock if it hangs for good.
+std::optional<pid_t> hung_holder(const FileDescriptor& fd) {
+  const auto holder = holder_of(fd);
+  return holder && hangs_for_good(fmt::format("/proc/{}", *holder)) ? holder : std::nullopt;
 }
 
 // Written over the old text, then cut, so that a full file system does not destroy the old text.
@@ -108,6 +112,14 @@ FileDescriptor replace(const std::filesystem::path& file, const std::string& tex
   return fd;
 }
 
+model::Error refusal(std::string_view what, const std::string& pid, const std::filesystem::path& file) {
+  return {
+      model::ErrorKind::refused,
+      fmt::format("{} is held by another berthd (pid {}, {}); only one may change this host: stop that one "
+                  "first (systemctl stop berthd.service), or wait until it has ended",
+                  what, pid, file.string())};
+}
+
 }  // namespace
 
 std::string text_of_holder(std::string_view content) {
@@ -122,11 +134,7 @@ model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string
         model::Error::from_errno(number, fmt::format("{}: {} {}", what, doing, file.string())));
   };
   const auto refused = [&](const FileDescriptor& fd) {
-    return model::fail(
-        model::ErrorKind::refused,
-        fmt::format("{} is held by another berthd (pid {}, {}); only one may change this host: stop that one "
-                    "first (systemctl stop berthd.service), or wait until it has ended",
-                    what, pid_of_holder(read_content(fd.get())), file.string()));
+    return model::fail(refusal(what, pid_of_holder(read_content(fd.get())), file));
   };
   const std::string holder = fmt::format("{} {}\n", getpid(), text);
   FileDescriptor fd;
@@ -155,6 +163,21 @@ model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string
   if (!write_content(lock.fd, holder)) return failed("writing", errno == 0 ? ENOSPC : errno);
   if (!set_guard(lock.fd, F_UNLCK)) return failed("unlocking");
   return lock;
+}
+
+model::Result<FileDescriptor> lock_in_place(const std::filesystem::path& file, std::string_view what) {
+  FileDescriptor fd = open_lock(file, O_WRONLY);
+  if (!fd && errno == ENOENT) return fd;
+  if (!fd)
+    return model::fail(model::Error::from_errno(errno, fmt::format("{}: opening {}", what, file.string())));
+  if (lock_now(fd)) return fd;
+  if (errno != EWOULDBLOCK)
+    return model::fail(model::Error::from_errno(errno, fmt::format("{}: locking {}", what, file.string())));
+  const auto hung = hung_holder(fd);
+  if (hung && lock_soon(fd)) return fd;
+  if (hung && hung_holder(fd) == hung) return FileDescriptor();
+  const auto holder = holder_of(fd);
+  return model::fail(refusal(what, holder ? std::to_string(*holder) : "not seen from here", file));
 }
 
 }  // namespace berth::os

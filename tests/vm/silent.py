@@ -50,7 +50,7 @@ def serve(point: str) -> None:
 
 
 def hold(point: str, files: list[str]) -> None:
-    held = [open(file, "r+b") for file in files]
+    held = [open(file, "ab") for file in files]  # the kernel lets none read memory.reclaim
     for file in held:
         # As berthd does with its locks, and SQLite with a database.
         lock = fcntl.lockf if file.name.endswith(".db") else fcntl.flock

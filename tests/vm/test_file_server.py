@@ -25,7 +25,7 @@ progress = {{file = "{POINT}/progress"}}
 match = "system.slice/{BE}"
 class = "best-effort"
 """
-HELD = ("berthd.lock", "undo.lock", "undo.db")
+HELD = "/run/berth/berthd.lock /run/berth/undo.lock /run/berth/undo.db /sys/fs/cgroup/memory.reclaim"
 
 
 def serve(berth: Berth) -> None:
@@ -82,10 +82,9 @@ def test_a_berthd_that_was_killed_and_hangs_keeps_no_other_from_its_work(berth: 
     berth.kill()
     berth.guest.run("systemctl mask --runtime berthd.service")  # the bus would start it
     serve(berth)
-    files = " ".join(f"/run/berth/{name}" for name in HELD)
     # In its place: what it holds, and where it hangs.
     holder = berth.guest.run(
-        f"setsid python3 {ON_GUEST} hold {POINT} {files} </dev/null >/dev/null 2>&1 & pid=$!; "
+        f"setsid python3 {ON_GUEST} hold {POINT} {HELD} </dev/null >/dev/null 2>&1 & pid=$!; "
         f"echo \"$pid \" > /run/berth/berthd.lock; echo $pid"
     ).stdout.strip()
     status = f"cat /proc/{holder}/wchan"

@@ -96,6 +96,20 @@ def test_a_second_berthd_is_refused_whatever_its_directories(berth: Berth, pinne
     assert_as_before(berth, pinned)
 
 
+def test_a_second_berthd_in_a_privileged_container_is_refused(berth: Berth, pinned: dict[str, str]) -> None:
+    """It has a /run and process ids of its own, but the host's cgroups."""
+    pins = berth.cpusets(LS, BE)
+    container = "unshare --mount --pid --fork --mount-proc sh -c 'mount -t tmpfs tmpfs /run/berth && timeout 60 berthd {}'"
+    for command in ("--restore", "--observe"):
+        second = berth.guest.run(container.format(command), check=False)
+        assert second.returncode == 1, second
+        assert "this host is held by another berthd (pid not seen from here, /sys/fs/cgroup/memory.reclaim)" in second.stderr, second.stderr
+    assert berth.cpusets(LS, BE) == pins
+    berth.stop()
+    assert berth.guest.run(container.format("--restore")).stdout == "nothing to restore\n"
+    assert_as_before(berth, pinned)
+
+
 def test_a_value_changed_by_somebody_else_is_left_and_said(berth: Berth, pinned: dict[str, str]) -> None:
     berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
     berth.guest.poll(lambda: not berth.workloads()[f"system.slice/{BE}"]["managed"], 30, what="berth to yield")

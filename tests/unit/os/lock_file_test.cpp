@@ -80,6 +80,23 @@ TEST_F(LockFileTest, AnErrorNamesTheFile) {
   EXPECT_FALSE(fs::exists(base / "elsewhere"));
 }
 
+TEST_F(LockFileTest, AFileOfTheKernelIsLockedWithoutAWordInIt) {
+  EXPECT_FALSE(lock_in_place(file(), "it").value()) << "a kernel without that file";
+  EXPECT_FALSE(fs::exists(file()));
+  std::ofstream(file()) << "as it was";
+  auto first = lock_in_place(file(), "it");
+  ASSERT_TRUE(first) << first.error().message();
+  ASSERT_TRUE(*first);
+  const auto second = lock_in_place(file(), "it");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind(), model::ErrorKind::refused);
+  const std::string said = second.error().message();
+  EXPECT_NE(said.find(fmt::format("(pid {}, {})", getpid(), file().string())), std::string::npos) << said;
+  *first = FileDescriptor();
+  EXPECT_TRUE(lock_in_place(file(), "it").value());
+  EXPECT_EQ(content(), "as it was");
+}
+
 TEST_F(LockFileTest, OfAHolderThatWasKilledAndHangsItIsTakenOverByOne) {
   fs::create_directories(base / "point");
   test::HangingProcess holder(base / "point", [&] { return take_lock(file(), "it", ""); });
