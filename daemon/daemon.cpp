@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/daemon.h"
 
+#include "daemon/ledger/action_entries.h"
 #include "os/clock.h"
 #include "os/log.h"
 #include "os/outbox.h"
@@ -104,6 +105,7 @@ model::Result<void> Daemon::begin_enforcing() {
   auto begun = enforcement_.begin();
   if (!begun) return begun;
   answers_.drop_documents();
+  model::forget_held(standing_);
   model::forget_lending(standing_);
   model::forget_evictions(standing_);
   admissions_.set_room({});  // observing alone has made none
@@ -210,15 +212,13 @@ const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
     {"divide", [](Daemon& d, double now) { return d.enforcement_.divide(now); }},
 }};
 
-const std::array<Daemon::Step, 6> Daemon::kObserving{{
-    // The shadow forgets runs that ended.
-    {"follow", [](Daemon& d, double now) { return d.enforcement_.follow(now); }},
+const std::array<Daemon::Step, 5> Daemon::kObserving{{
     {"look", [](Daemon& d, double now) { return d.look(now); }},
-    // Makes the snapshot with what the shadow holds.
+    // Makes the snapshot with what earlier plans would hold.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
     {"decide", [](Daemon& d, double) { return d.plan(); }},
-    // The shadow takes the plan as carried out.
-    {"apply", [](Daemon& d, double) { return d.enforcement_.apply(d.plan_); }},
+    // Tells the changes that the plan would make.
+    {"tell", [](Daemon& d, double) { return d.observed(); }},
     // Callers see the snapshot of what really holds.
     {"show", [](Daemon& d, double) { return d.show_untouched(); }},
 }};
@@ -260,13 +260,21 @@ std::vector<LogEntry> Daemon::plan() {
   plan_ = policies::decide(senses_->observer().snapshot(), setup_->settings.policies);
   if (enforcement_.enforces()) enforcement_.drop_refused(plan_);
   // The evictions of a plan that is carried out are told as they begin.
-  outcomes_ = enforcement_.enforces() ? policies::Outcomes() : policies::all_of(plan_);
+  outcomes_ = enforcement_.enforces() ? policies::Outcomes() : policies::assumed(plan_);
   return {};
+}
+
+std::vector<LogEntry> Daemon::observed() {
+  const Observer& observer = senses_->observer();
+  auto entries = observed_entries(plan_, observer.snapshot(), observer.readings(), standing_);
+  // Advertising has entries of its own, in both modes.
+  std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });
+  return entries;
 }
 
 std::vector<LogEntry> Daemon::show_untouched() {
   admissions_.show_pending();
-  senses_->observer().assemble_untouched({.overrides = overrides_});
+  senses_->observer().take_off();
   return {};
 }
 

@@ -90,12 +90,13 @@ class Daemon {
     std::vector<LogEntry> (*run)(Daemon& daemon, double now);
   };
   static const std::array<Step, 10> kEnforcing;
-  static const std::array<Step, 6> kObserving;
+  static const std::array<Step, 5> kObserving;
   std::vector<LogEntry> take_steps(double now);
   std::vector<LogEntry> look(double now);
   std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> assemble();
   std::vector<LogEntry> plan();
+  std::vector<LogEntry> observed();
   std::vector<LogEntry> show_untouched();
   Admissions::Node node();
 
@@ -110,7 +111,7 @@ class Daemon {
   Departures departures_;     // over changes of mode
   model::Standing standing_;  // after the last plan
   LendingCounts lending_;
-  model::Plan plan_;             // enforcing: carried out; observing: what the shadow would have done
+  model::Plan plan_;             // enforcing: carried out; observing: remembered as if it were
   policies::Outcomes outcomes_;  // of that plan
   Announcer announcer_;
   MetricsEndpoint metrics_;

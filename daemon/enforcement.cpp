@@ -93,7 +93,6 @@ model::Result<void> Enforcement::begin() {
   if (const auto why_not = problem()) return model::fail(ErrorKind::unavailable, *why_not);
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_.read_again(id); });
   enforcer_->take_over(actuators_->journal().records());
-  shadow_ = {};
   return {};
 }
 
@@ -171,12 +170,7 @@ const UnmanagedWorkloads& Enforcement::unmanaged() const {
 }
 
 SnapshotInputs Enforcement::inputs(const Overrides& overrides, const model::Standing& standing) const {
-  if (!enforcer_) {
-    return {.holdings = shadow_.holdings(),
-            .overrides = overrides,
-            .standing = standing,
-            .evictions = shadow_.evictions()};
-  }
+  if (!enforcer_) return {.overrides = overrides, .standing = standing};
   return {.holdings = enforcer_->holdings(),
           .unmanaged = enforcer_->unmanaged(),
           .overrides = overrides,

@@ -10,7 +10,6 @@
 #include "daemon/enforce/eviction_timer.h"
 #include "daemon/enforce/evictor.h"
 #include "daemon/enforce/leaves.h"
-#include "daemon/enforce/shadow.h"
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/overrides.h"
@@ -37,7 +36,7 @@
 namespace berth::daemon {
 
 // The mode, and all that may change the host. While enforcing, it carries plans out and can take everything
-// back. While observing, a shadow remembers the plans as if they had been carried out.
+// back.
 class Enforcement {
  public:
   // Takes entries of changes that no step of a tick made.
@@ -75,20 +74,20 @@ class Enforcement {
   const Holdings& holdings() const;
   const UnmanagedWorkloads& unmanaged() const;
 
-  // Beside the readings, a snapshot for the plan has these: the present values, or those of the shadow.
+  // Beside the readings, a snapshot for the plan has these.
   SnapshotInputs inputs(const Overrides& overrides, const model::Standing& standing) const;
 
-  // The steps of a tick, in this order. `now`: epoch seconds. Those with entries return what they did, or
-  // what the shadow would have done. Without "observing", a step is of enforcing alone.
-  void begin_tick();                         // puts back what end() left; also observing
-  std::vector<LogEntry> follow(double now);  // also observing
+  // The steps of a tick, in this order. `now`: epoch seconds. Those with entries return what they did.
+  // Without "observing", a step is of enforcing alone.
+  void begin_tick();  // puts back what end() left; also observing
+  std::vector<LogEntry> follow(double now);
   std::vector<LogEntry> check(double now);
   std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> let_go_of_spared(double now);
   void drop_refused(model::Plan& plan);  // takes actions out of it that would have no effect
   // Adds the workloads whose eviction began to `outcomes`.
   std::vector<LogEntry> evict(const model::Plan& plan, double now, policies::Outcomes& outcomes);
-  std::vector<LogEntry> apply(const model::Plan& plan);  // also observing
+  std::vector<LogEntry> apply(const model::Plan& plan);
   std::vector<LogEntry> divide(double now);
   void end_tick();  // puts back leaves that came too late; also observing
 
@@ -119,7 +118,6 @@ class Enforcement {
   std::unique_ptr<Actuators> actuators_;       // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
   std::optional<Enforcer> enforcer_;  // while enforcing
-  Shadow shadow_;                     // while observing
   Evictor evictor_;                   // evicts nothing while observing
   EvictionTimer eviction_timer_;
   Leaves leaves_;

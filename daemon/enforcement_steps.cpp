@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a tick that change the host, or that would. Evictions go on between ticks.
+// The steps of a tick that change the host. Evictions go on between ticks.
 #include "daemon/enforcement.h"
+#include "daemon/ledger/action_entries.h"
 #include "os/clock.h"
 #include "policies/decision_id.h"
 
@@ -23,9 +24,7 @@ constexpr double kApplyShare = 0.5;
 std::vector<LogEntry> Enforcement::follow(double now) {
   // Only workloads that came, went or changed since the last call can have lost their holdings.
   if (std::exchange(followed_, observer_.generation()) == observer_.generation()) return {};
-  if (enforcer_) return enforcer_->follow(observer_.found(), now);
-  shadow_.follow(observer_);
-  return {};
+  return enforcer_->follow(observer_.found(), now);
 }
 
 std::vector<LogEntry> Enforcement::check(double now) {
@@ -86,14 +85,8 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, po
 }
 
 std::vector<LogEntry> Enforcement::apply(const model::Plan& plan) {
-  if (enforcer_) {
-    const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
-    return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), budget);
-  }
-  auto entries = shadow_.apply(plan, observer_);
-  // Advertising has entries of its own, in both modes.
-  std::erase_if(entries, [](const LogEntry& entry) { return entry.kind == "advertise"; });
-  return entries;
+  const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
+  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), budget);
 }
 
 std::vector<LogEntry> Enforcement::divide(double now) {

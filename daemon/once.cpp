@@ -5,7 +5,7 @@
 #include "cgroup/restore.h"
 #include "daemon/daemon.h"
 #include "daemon/enforce/enforcer.h"
-#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/action_entries.h"
 #include "daemon/ledger/action_log.h"
 #include "daemon/ledger/decision_log.h"
 #include "daemon/ledger/overrides.h"
@@ -70,7 +70,8 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
       fmt::print("{} waits for vCPUs, cause {}: {}\n", id, model::to_string(waiting.cause), waiting.reason);
   }
   if (plan.actions.empty()) fmt::print("nothing to do\n");
-  for (const auto& entry : observed_entries(plan, readings)) fmt::print("{}\n", describe(entry));
+  for (const auto& entry : observed_entries(plan, snapshot, readings, {}))
+    fmt::print("{}\n", describe(entry));
 }
 
 }  // namespace

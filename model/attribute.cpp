@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/attribute.h"
 
+#include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 namespace berth::model {
@@ -32,6 +34,18 @@ static_assert([] {
 }  // namespace
 
 const AttributeRow& row_of(Attribute attribute) { return kRows.at(index_of(attribute)); }
+
+AttributeValue as_kept(AttributeValue value) {
+  constexpr double kPeriod_us = 100'000;
+  constexpr double kLeastQuota_us = 1'000;
+  constexpr std::uint64_t kPage_bytes = 4096;
+  if (auto* quota = std::get_if<CpuQuota>(&value); quota != nullptr && quota->cores)
+    quota->cores =
+        std::max(std::round(std::max(*quota->cores, 0.0) * kPeriod_us), kLeastQuota_us) / kPeriod_us;
+  if (auto* limit = std::get_if<MemoryHigh>(&value); limit != nullptr && limit->bytes)
+    limit->bytes = *limit->bytes / kPage_bytes * kPage_bytes;
+  return value;
+}
 
 std::optional<Attribute> attribute_of(std::string_view control_file) {
   for (const AttributeRow& row : kRows) {

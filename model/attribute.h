@@ -64,6 +64,10 @@ struct IdlePriority {
 // run on exactly these vCPUs. The alternatives stand in the order of Attribute.
 using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority>;
 
+// The value as the kernel keeps it: a quota in microseconds of its default period of 100 ms and at least 1 ms
+// (kernel/sched/core.c, min_cfs_quota_period), memory in pages of 4096 bytes.
+AttributeValue as_kept(AttributeValue value);
+
 inline Attribute attribute_of(const AttributeValue& value) { return static_cast<Attribute>(value.index()); }
 
 }  // namespace berth::model

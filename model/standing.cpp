@@ -1,7 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/standing.h"
 
+#include <utility>
+
 namespace berth::model {
+
+namespace {
+
+// The attributes that berth holds of a recorded workload.
+std::map<Attribute, HeldAttribute> held_in(const Workload& recorded) {
+  const HeldLimit pin{.since = recorded.pinned_at.value_or(0), .changed_at = recorded.pinned_at.value_or(0)};
+  std::map<Attribute, HeldAttribute> held;
+  if (!recorded.cpus.empty()) held[Attribute::cpus] = {recorded.cpus, pin};
+  if (!recorded.memory_nodes.empty())
+    held[Attribute::memory_nodes] = {MemoryNodes{recorded.memory_nodes}, {}};
+  if (recorded.cpu_idle && !recorded.fixed.cpu_idle) held[Attribute::cpu_idle] = {IdlePriority{}, {}};
+  if (recorded.held_cpu)
+    held[Attribute::cpu_quota] = {CpuQuota{recorded.cpu_quota_cores}, *recorded.held_cpu};
+  if (recorded.held_memory)
+    held[Attribute::memory_high] = {MemoryHigh{recorded.memory_high_bytes}, *recorded.held_memory};
+  return held;
+}
+
+// Puts an attribute that would be held on a workload as its owner has it.
+class Over {
+ public:
+  Over(Workload& workload, const HeldLimit& held) : workload_(workload), held_(held) {}
+
+  void operator()(const CpuSet& cpus) {
+    workload_.cpus = cpus;
+    if (held_.changed_at > 0) workload_.pinned_at = held_.changed_at;
+  }
+  void operator()(const MemoryNodes& bound) { workload_.memory_nodes = bound.nodes; }
+  void operator()(const IdlePriority& /*idle*/) { workload_.cpu_idle = true; }
+  void operator()(const CpuQuota& quota) {
+    keep_original();
+    workload_.cpu_quota_cores = quota.cores;
+    workload_.held_cpu = held_;
+  }
+  void operator()(const MemoryHigh& limit) {
+    keep_original();
+    workload_.memory_high_bytes = limit.bytes;
+    workload_.held_memory = held_;
+  }
+
+ private:
+  void keep_original() {
+    if (!workload_.original)
+      workload_.original = OriginalLimits{workload_.cpu_quota_cores, workload_.memory_high_bytes};
+  }
+
+  Workload& workload_;
+  const HeldLimit& held_;
+};
+
+}  // namespace
 
 RunId run_of(const Workload& workload) {
   return workload.cgroup_id != 0 ? RunId{.cgroup_id = workload.cgroup_id}
@@ -15,8 +68,13 @@ Standing standing_in(const Snapshot& recorded) {
   standing.advertised = recorded.advertised;
   for (const Workload& workload : recorded.workloads) {
     if (workload.shares) standing.sharing.insert(workload.id);
-    if (!workload.straggled_at && !workload.pressed_at && !workload.lending) continue;
+    auto held = held_in(workload);
+    if (held.empty() && !workload.evicted_at && !workload.straggled_at && !workload.pressed_at &&
+        !workload.lending)
+      continue;
     standing.runs.emplace(workload.id, RunMemory{.run = run_of(workload),
+                                                 .held = std::move(held),
+                                                 .evicted_at = workload.evicted_at,
                                                  .straggled_at = workload.straggled_at,
                                                  .relocated_at = {},
                                                  .pressed_at = workload.pressed_at,
@@ -39,7 +97,42 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
     workload.straggled_at = memory.straggled_at;
     workload.pressed_at = memory.pressed_at;
     workload.lending = memory.lending;
+    for (const auto& [attribute, it] : memory.held) std::visit(Over(workload, it.held), it.value);
+    if (memory.evicted_at) workload.evicted_at = memory.evicted_at;
+    if (memory.held.contains(Attribute::cpus)) workload.shares = standing.sharing.contains(workload.id);
   }
+}
+
+OriginalLimits limits_of_owner(const Workload& workload) {
+  OriginalLimits owner{workload.cpu_quota_cores, workload.memory_high_bytes};
+  if (!workload.original) return owner;
+  if (workload.held_cpu) owner.cpu_quota_cores = workload.original->cpu_quota_cores;
+  if (workload.held_memory) owner.memory_high_bytes = workload.original->memory_high_bytes;
+  return owner;
+}
+
+void take_off(Snapshot& snapshot) {
+  for (Workload& workload : snapshot.workloads) {
+    const OriginalLimits owner = limits_of_owner(workload);
+    workload.cpus = {};
+    workload.shares = false;
+    workload.pinned_at.reset();
+    workload.memory_nodes = {};
+    if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
+    workload.cpu_quota_cores = owner.cpu_quota_cores;
+    workload.memory_high_bytes = owner.memory_high_bytes;
+    workload.original.reset();
+    workload.held_cpu.reset();
+    workload.held_memory.reset();
+    workload.evicted_at.reset();
+  }
+}
+
+const HeldAttribute* find_held(const Standing& standing, const Workload& workload, Attribute attribute) {
+  const auto memory = standing.runs.find(workload.id);
+  if (memory == standing.runs.end() || memory->second.run != run_of(workload)) return nullptr;
+  const auto found = memory->second.held.find(attribute);
+  return found != memory->second.held.end() ? &found->second : nullptr;
 }
 
 std::optional<RecentUse> recent_use(const Standing& standing, double now) {
@@ -73,6 +166,13 @@ void forget_lending(Standing& standing) {
 void forget_evictions(Standing& standing) {
   standing.spark_evicted.clear();
   standing.memory_short_at.reset();
+}
+
+void forget_held(Standing& standing) {
+  for (auto& [id, memory] : standing.runs) {
+    memory.held.clear();
+    memory.evicted_at.reset();
+  }
 }
 
 }  // namespace berth::model

@@ -3,6 +3,7 @@
 // plans.
 #pragma once
 
+#include "model/attribute.h"
 #include "model/borrowing.h"
 #include "model/oversell.h"
 #include "model/snapshot.h"
@@ -27,9 +28,21 @@ struct RunId {
 };
 RunId run_of(const Workload& workload);
 
+// An attribute of a workload that nothing was written to, as the plans so far would have set it.
+struct HeldAttribute {
+  AttributeValue value;  // as the kernel would keep it
+  HeldLimit held;        // the cause is that of a limit
+
+  friend bool operator==(const HeldAttribute&, const HeldAttribute&) = default;
+};
+
 // The memory of policies about one run. Times are epoch seconds.
 struct RunMemory {
   RunId run;
+  // In observe mode and in a replay, where the host shows nothing of the plans. While berth enforces, its
+  // undo journal has them, and what it ends.
+  std::map<Attribute, HeldAttribute> held;
+  std::optional<double> evicted_at;     // its eviction would have begun then
   std::optional<double> straggled_at;   // the last tick that found it a straggler
   std::optional<double> relocated_at;   // the last tick that found that it should run elsewhere
   std::optional<double> pressed_at;     // the last tick at which it wanted back its loan
@@ -71,9 +84,16 @@ inline constexpr double kRecent_s = 300;
 Standing standing_in(const Snapshot& recorded);
 
 // Fills in the members of the snapshot that policies read as memory, all of them: advertised,
-// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. Workloads
-// ascend by id.
+// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. What a run
+// would hold goes over what the snapshot has; so take_off() comes before the next put_on(). Workloads ascend
+// by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
+// Takes off the workloads what berth holds, or would hold: they are as their owners have them.
+void take_off(Snapshot& snapshot);
+// The limits that the workload's owner set, as far as the snapshot shows them.
+OriginalLimits limits_of_owner(const Workload& workload);
+// nullptr where the run of this workload would not hold the attribute.
+const HeldAttribute* find_held(const Standing& standing, const Workload& workload, Attribute attribute);
 
 // Means over the ticks of the kRecent_s before `now`, epoch seconds; nullopt if there is none.
 std::optional<RecentUse> recent_use(const Standing& standing, double now);
@@ -85,5 +105,7 @@ std::set<std::string> lenders(const Standing& standing);
 void forget_lending(Standing& standing);
 // After a change of the mode: the evictions of the other mode count for nothing.
 void forget_evictions(Standing& standing);
+// Before berth enforces: what it would have held until now.
+void forget_held(Standing& standing);
 
 }  // namespace berth::model

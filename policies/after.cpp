@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/after.h"
 
+#include "model/held_cause.h"
 #include "policies/decide.h"
 #include "policies/spark/hold.h"
 
@@ -25,13 +26,16 @@ void forget_ended_runs(model::Standing& standing, const Snapshot& snapshot) {
   });
 }
 
+RunMemory& memory_of(model::Standing& standing, const Workload& workload) {
+  RunMemory& memory = standing.runs[workload.id];
+  memory.run = model::run_of(workload);
+  return memory;
+}
+
 // nullptr if the workload does not run: it is pending, say.
 RunMemory* memory_of(model::Standing& standing, const Snapshot& snapshot, const std::string& id) {
   const Workload* workload = find_workload(snapshot, id);
-  if (workload == nullptr) return nullptr;
-  RunMemory& memory = standing.runs[id];
-  memory.run = model::run_of(*workload);
-  return &memory;
+  return workload != nullptr ? &memory_of(standing, *workload) : nullptr;
 }
 
 void take_stragglers(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
@@ -78,6 +82,53 @@ void take_evictions(model::Standing& standing, const Snapshot& snapshot, const m
   }
 }
 
+// The attribute as its owner has it. A pin to the vCPUs that it had anyway is a pin.
+std::optional<model::AttributeValue> of_owner(const Workload& workload, model::Attribute attribute) {
+  const model::OriginalLimits limits = model::limits_of_owner(workload);
+  if (attribute == model::Attribute::cpu_quota) return model::CpuQuota{limits.cpu_quota_cores};
+  if (attribute == model::Attribute::memory_high) return model::MemoryHigh{limits.memory_high_bytes};
+  return std::nullopt;
+}
+
+void hold(model::Standing& standing, const Workload& workload, const model::Plan& plan,
+          const model::AttributeValue& wanted) {
+  const model::Attribute attribute = attribute_of(wanted);
+  RunMemory& memory = memory_of(standing, workload);
+  const auto before = memory.held.find(attribute);
+  const bool held = before != memory.held.end();
+  const model::AttributeValue value = model::as_kept(wanted);
+  // A limit is given back by being set to the owner's, which need not be a value that as_kept() makes.
+  if (const auto own = of_owner(workload, attribute); own && (wanted == *own || value == *own)) {
+    if (held) memory.held.erase(before);
+    return;
+  }
+  model::HeldLimit limit{.since = held ? before->second.held.since : plan.time, .changed_at = plan.time};
+  if (attribute == model::Attribute::cpu_quota || attribute == model::Attribute::memory_high) {
+    const auto resource =
+        attribute == model::Attribute::cpu_quota ? model::Resource::cpu : model::Resource::memory;
+    limit.cause = model::held_cause(plan, &workload, workload.id, resource,
+                                    held ? std::optional(before->second.held.cause) : std::nullopt);
+  }
+  memory.held.insert_or_assign(attribute, model::HeldAttribute{value, limit});
+}
+
+// Takes what the plan would hold and end, if it were carried out.
+void take_actions(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
+  for (const model::Action& action : plan.actions) {
+    const std::string* id = action.workload();
+    const Workload* workload = id != nullptr ? find_workload(snapshot, *id) : nullptr;
+    if (workload == nullptr) continue;  // an advertisement, or a pending one
+    if (const auto* set = std::get_if<model::Set>(&action.what)) {
+      hold(standing, *workload, plan, set->value);
+    } else if (const auto* back = std::get_if<model::GiveBack>(&action.what)) {
+      memory_of(standing, *workload).held.erase(back->attribute);
+    } else if (std::holds_alternative<model::Evict>(action.what)) {
+      RunMemory& memory = memory_of(standing, *workload);
+      if (!memory.evicted_at) memory.evicted_at = plan.time;
+    }
+  }
+}
+
 void take_advertisement(model::Standing& standing, const model::Plan& plan) {
   for (const model::Action& action : plan.actions) {
     const auto* wanted = std::get_if<model::Advertise>(&action.what);
@@ -100,8 +151,9 @@ void take_use(model::Standing& standing, const Snapshot& snapshot, const model::
 
 }  // namespace
 
-Outcomes all_of(const model::Plan& plan) {
+Outcomes assumed(const model::Plan& plan) {
   Outcomes outcomes;
+  outcomes.assumed = true;
   for (const model::Action& action : plan.actions) {
     if (std::holds_alternative<model::Evict>(action.what)) outcomes.evicted.insert(*action.workload());
   }
@@ -114,6 +166,7 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
   take_stragglers(standing, snapshot, plan);
   take_lenders(standing, snapshot, plan);
   take_evictions(standing, snapshot, plan, outcomes, settings.spark.hold_s);
+  if (outcomes.assumed) take_actions(standing, snapshot, plan);
   take_advertisement(standing, plan);
   take_use(standing, snapshot, plan);
   standing.sharing = without_own_vcpus(plan);

@@ -14,10 +14,13 @@ namespace berth::policies {
 // Tells which actions of a plan happened. All others than evictions count as carried out.
 struct Outcomes {
   std::set<std::string> evicted;  // ids of the workloads whose eviction began
+  // Nothing was done, so the next snapshot of the host shows nothing of it: the standing remembers what the
+  // plan would hold.
+  bool assumed = false;
 };
 
-// The outcomes of a plan that is carried out as a whole, as in observe mode and in a replay.
-Outcomes all_of(const model::Plan& plan);
+// The outcomes in observe mode and in a replay, where a plan counts as carried out as a whole.
+Outcomes assumed(const model::Plan& plan);
 
 // Returns what stands after a plan, for the next tick. `plan` was made of `snapshot`, in which `standing`
 // was. berthd in either mode and the replay call this one function. Pure. It forgets runs that the snapshot

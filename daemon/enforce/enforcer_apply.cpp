@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan carried out: what is set, what is taken back, and in which order.
 #include "daemon/enforce/enforcer.h"
-#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/action_entries.h"
 
 #include <utility>
 #include <variant>

@@ -3,7 +3,7 @@
 
 #include "cgroup/leaf.h"
 #include "daemon/enforce/executor_process.h"
-#include "daemon/enforce/shadow.h"
+#include "daemon/ledger/action_entries.h"
 #include "daemon/ledger/enforcer_log.h"
 #include "model/json.h"
 #include "os/log.h"

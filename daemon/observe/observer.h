@@ -46,7 +46,7 @@ struct SnapshotInputs {
     return kNone;
   }
 
-  // Values that berth holds, or would hold. In the snapshot they are in force, whatever was read.
+  // Values that berth holds. In the snapshot they are in force, whatever was read.
   const Holdings& holdings = none<Holdings>();
   // Workloads that request no vCPUs, and whose limits are fixed.
   const UnmanagedWorkloads& unmanaged = none<UnmanagedWorkloads>();
@@ -122,10 +122,8 @@ class Observer {
 
   // The snapshot of the last read(), joined with these inputs.
   const model::Snapshot& assemble(const SnapshotInputs& inputs);
-  // The same snapshot as if berth held nothing and evicted nothing: `inputs` are those of assemble(), but
-  // without holdings and evictions. Call it between assemble() and the next read(). It costs as much as was
-  // held.
-  const model::Snapshot& assemble_untouched(const SnapshotInputs& inputs);
+  // Takes what observe mode would hold off the snapshot. Call it between assemble() and the next read().
+  void take_off();
   const model::Snapshot& snapshot() const { return snapshot_; }
   // The host's present advertisement, for the snapshots from now on.
   void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
@@ -188,7 +186,7 @@ class Observer {
   bool is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const;
   void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
-  static bool fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  static void fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void take_demand();
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
@@ -229,11 +227,9 @@ class Observer {
   std::shared_ptr<const spark::Observation> spark_shown_;  // whose applications the snapshot holds
   std::vector<Place> places_;                              // in the order of the snapshot's workloads
   std::uint64_t generation_ = 0;
-  std::uint64_t placed_ = 0;       // the generation that places_ is of
-  std::set<std::string> divided_;  // workloads that have leaves; likewise
-  bool had_facts_ = false;         // the pass before had facts
-  // Indices of the workloads that berth holds or evicts, as the last pass was told.
-  std::vector<std::size_t> changed_;
+  std::uint64_t placed_ = 0;                                // the generation that places_ is of
+  std::set<std::string> divided_;                           // workloads that have leaves; likewise
+  bool had_facts_ = false;                                  // the pass before had facts
   std::map<std::uint32_t, ResidentRound> resident_rounds_;  // by user
   std::map<std::string, PastUsage> past_;
   std::map<std::string, std::string> leaf_problems_;

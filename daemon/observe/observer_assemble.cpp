@@ -121,9 +121,6 @@ struct Observer::Entry {
   std::array<const Held*, model::kAttributes.size()> held;  // in the order of Attribute
 
   const Held* of(Attribute attribute) const { return held.at(index_of(attribute)); }
-  bool is_held() const {
-    return std::ranges::any_of(held, [](const Held* each) { return each != nullptr; });
-  }
 };
 
 // Whether anything but readings and held values says something of any workload.
@@ -160,22 +157,19 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   const bool had_facts = std::exchange(had_facts_, facts);
   // Without facts, now and in the pass before, each workload still is as its identity says.
   const bool as_found = !moved && !facts && !had_facts;
-  changed_.clear();
   for (std::size_t i = 0; i < places_.size(); ++i) {
     model::Workload& workload = snapshot_.workloads[i];
     const Entry entry = entry_of(places_[i], workload.id, pass);
     fill_usage(workload, entry, i > 0 ? &snapshot_.workloads[i - 1].usage : nullptr);
     fill_limits(workload, entry, inputs);
-    bool marked = false;
     if (!as_found) {
       take_identity(workload, entry.found.identity);
       fill_spark(workload, entry, pass);
       fill_progress(workload, entry);
       fill_settings(workload, entry, inputs);
       fill_exceptions(workload, entry, inputs);
-      marked = fill_life(workload, entry, inputs);
+      fill_life(workload, entry, inputs);
     }
-    if (marked || entry.is_held()) changed_.push_back(i);
   }
   // As long as it is held, it is watched, whatever the setting is now.
   sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.of(Attribute::memory_nodes).empty());
@@ -192,19 +186,9 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
   return snapshot_;
 }
 
-// No workload lies below another one, so a pin has a say in the vCPUs of its own workload alone.
-const model::Snapshot& Observer::assemble_untouched(const SnapshotInputs& inputs) {
-  allowed_.begin_pass();
-  Pass pass(inputs.holdings);
-  for (const std::size_t i : std::exchange(changed_, {})) {
-    model::Workload& workload = snapshot_.workloads[i];
-    const Entry entry = entry_of(places_[i], workload.id, pass);
-    fill_limits(workload, entry, inputs);
-    fill_life(workload, entry, inputs);
-  }
-  snapshot_.eviction_ended_at.reset();
+void Observer::take_off() {
+  model::take_off(snapshot_);
   snapshot_.spark_evicted.clear();
-  return snapshot_;
 }
 
 // Adds the present sum of the services' memory to the readings. Without any known use there is none.
@@ -431,16 +415,15 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
   workload.gpus.clear();  // their holders are joined afterwards
 }
 
-// Whether the workload may end, and when its eviction began. Returns whether evictions have a mark of it.
-bool Observer::fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
+// Whether the workload may end, and when its eviction began.
+void Observer::fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
   workload.fixed.life =
       entry.never_evicted || inputs.unmanaged.count(workload.id) > 0 || workload.left_alone.has_value();
   workload.evicted_at.reset();
   const auto* mark = inputs.evictions.of(workload.id, entry.run);
-  if (mark == nullptr) return false;
+  if (mark == nullptr) return;
   workload.evicted_at = mark->evicted_at;
   if (!mark->evicted_at) workload.fixed.life = true;
-  return true;
 }
 
 }  // namespace berth::daemon

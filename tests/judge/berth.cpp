@@ -49,10 +49,10 @@ class Berth {
       sample.cpu_cores = used_s[group];
       usage.add(sample, kSamples);
     }
-    model::put_on(standing_, snapshot_);
     const model::Plan plan = policies::decide(snapshot_, settings_);
-    standing_ = policies::after(std::move(standing_), snapshot_, plan, policies::all_of(plan), settings_);
-    policies::testing::apply_and_date(plan, snapshot_);
+    standing_ = policies::after(std::move(standing_), snapshot_, plan, policies::assumed(plan), settings_);
+    model::take_off(snapshot_);
+    model::put_on(standing_, snapshot_);
     for (int number = 0; number < host_.groups(); ++number) {
       const model::Workload& workload = snapshot_.workloads[number];
       Group group = kernel.group(number);

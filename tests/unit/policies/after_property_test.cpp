@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -20,6 +21,7 @@ namespace berth::policies {
 namespace {
 
 constexpr double kHold_s = 5;
+constexpr double kOwnQuota = 2;  // cores
 
 struct Tick {
   model::Snapshot snapshot;
@@ -44,6 +46,7 @@ model::Snapshot next_snapshot(testing::Draws& draws, std::map<std::string, int>&
     model::Workload& workload = made.workloads.emplace_back();
     workload.id = name;
     workload.created = run[name];
+    workload.cpu_quota_cores = kOwnQuota;
     if (!recorded) workload.cgroup_id = static_cast<std::uint64_t>(1 + run[name]);
     if (draws.chance(0.7)) {
       const char* app = name < "c" ? "app-1" : "app-2";
@@ -79,7 +82,17 @@ model::Plan next_plan(testing::Draws& draws, const model::Snapshot& snapshot) {
   if (draws.chance(0.3)) made.findings.spark.emplace().need_bytes = draws.chance(0.5) ? 1 : 0;
   if (draws.chance(0.8)) made.findings.oversell.emplace().cpu.utilisation = draws.fraction();
   for (const model::Workload& workload : snapshot.workloads) {
-    if (draws.chance(0.1)) made.actions.push_back({model::Evict{.workload = workload.id}, "spark", "", ""});
+    const std::string& id = workload.id;
+    if (draws.chance(0.1)) made.actions.push_back({model::Evict{.workload = id}, "spark", "", ""});
+    if (draws.chance(0.2)) {
+      made.actions.push_back({model::Set{id, model::CpuSet{draws.number(0, 3)}}, "interference", "", ""});
+    } else if (draws.chance(0.1)) {
+      made.actions.push_back({model::GiveBack{id, model::Attribute::cpus}, "interference", "", ""});
+    }
+    if (draws.chance(0.2)) {
+      const model::CpuQuota quota{draws.number(1, 3) * kOwnQuota / 2};
+      made.actions.push_back({model::Set{id, quota}, "straggler", "", ""});
+    }
   }
   return made;
 }
@@ -96,7 +109,7 @@ std::vector<Tick> random_ticks(std::uint64_t seed) {
     Tick& tick = ticks.emplace_back();
     tick.snapshot = next_snapshot(draws, run, time, recorded);
     tick.plan = next_plan(draws, tick.snapshot);
-    tick.outcomes = all_of(tick.plan);
+    tick.outcomes = assumed(tick.plan);
     if (draws.chance(0.2)) tick.outcomes = {};
   }
   return ticks;
@@ -116,6 +129,24 @@ std::optional<double> last_found(const std::vector<Tick>& ticks, const model::Wo
     if (found(tick->plan)) return tick->plan.time;
   }
   return std::nullopt;
+}
+
+// The newest of the workload's actions of which `wanted` says so, in the same run.
+template <typename Wanted>
+std::optional<model::Action> last_action(const std::vector<Tick>& ticks, const model::Workload& workload,
+                                         Wanted wanted) {
+  std::vector<Tick> carried_out = ticks;
+  for (Tick& tick : carried_out) {
+    if (!tick.outcomes.assumed) tick.plan.actions.clear();
+  }
+  std::optional<model::Action> newest;
+  last_found(carried_out, workload, [&](const model::Plan& plan) {
+    for (const model::Action& action : plan.actions) {
+      if (*action.workload() == workload.id && wanted(action)) newest = action;
+    }
+    return newest.has_value();
+  });
+  return newest;
 }
 
 // By application: the newest eviction, unless a later tick came kHold_s or more after both it and the last
@@ -199,7 +230,24 @@ RC_GTEST_PROP(AfterProperty, IsWhatALookThroughAllTicksFinds, ()) {
       if (lender != found->borrowing->lenders.end()) lending = lender->second.state;
     }
     RC_ASSERT(workload.lending == lending);
+    const auto of = [](model::Attribute attribute) {
+      return [attribute](const model::Action& action) { return action.attribute() == attribute; };
+    };
+    const auto pin = last_action(ticks, workload, of(model::Attribute::cpus));
+    const auto* cpus = pin ? pin->sets<model::CpuSet>() : nullptr;
+    RC_ASSERT(workload.cpus == (cpus != nullptr ? *cpus : model::CpuSet()));
+    const auto change = last_action(ticks, workload, of(model::Attribute::cpu_quota));
+    const double quota = change ? *change->sets<model::CpuQuota>()->cores : kOwnQuota;
+    RC_ASSERT(workload.cpu_quota_cores == quota);
+    RC_ASSERT(workload.held_cpu.has_value() == (quota != kOwnQuota));
+    const auto is_eviction = [](const model::Action& action) {
+      return std::holds_alternative<model::Evict>(action.what);
+    };
+    RC_ASSERT(workload.evicted_at.has_value() == last_action(ticks, workload, is_eviction).has_value());
   }
+  model::take_off(shown);
+  for (const model::Workload& workload : shown.workloads)
+    RC_ASSERT(workload.cpus.empty() && workload.cpu_quota_cores == kOwnQuota && !workload.evicted_at);
   for (const auto& [id, memory] : standing.runs) RC_ASSERT(find_workload(last.snapshot, id) != nullptr);
   RC_ASSERT(standing.sharing == without_own_vcpus(last.plan));
   // A clock that went back may have cost some older ticks.

@@ -29,7 +29,7 @@ class AfterTest : public ::testing::Test {
     plan.time = time;
     snapshot.time = time;
     change(plan);
-    standing = after(std::move(standing), snapshot, plan, all_of(plan), settings);
+    standing = after(std::move(standing), snapshot, plan, assumed(plan), settings);
   }
   void tick(double time) {
     tick(time, [](const model::Plan&) {});
@@ -180,7 +180,7 @@ TEST_F(AfterTest, AnEvictionThatDidNotBeginIsNone) {
   model::Plan plan;
   plan.actions.push_back({model::Evict{.workload = "a"}, "spark", "d-1", "because"});
   EXPECT_TRUE(after({}, snapshot, plan, {}, settings).spark_evicted.empty());
-  EXPECT_EQ(after({}, snapshot, plan, all_of(plan), settings).spark_evicted.size(), 1U);
+  EXPECT_EQ(after({}, snapshot, plan, assumed(plan), settings).spark_evicted.size(), 1U);
 }
 
 TEST_F(AfterTest, TheEndOfOtherWorkHoldsNobody) {

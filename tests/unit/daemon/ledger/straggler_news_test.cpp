@@ -36,7 +36,7 @@ class StragglerNewsTest : public testing::Test {
   }
   StragglersNews take(const model::Plan& plan) {
     auto news = straggler_news(standing, snapshot, plan);
-    standing = policies::after(std::move(standing), snapshot, plan, policies::all_of(plan), {});
+    standing = policies::after(std::move(standing), snapshot, plan, policies::assumed(plan), {});
     return news;
   }
 

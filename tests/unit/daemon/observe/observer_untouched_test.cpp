@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observe mode shows a snapshot without what its shadow holds. It must be the one of a whole assemble().
+// Observe mode shows a snapshot without what its plans would hold. It must be the one of a whole assemble().
 #include "daemon/observe/observer.h"
 #include "model/json.h"
 #include "tests/unit/daemon/fake_node.h"
@@ -19,7 +19,7 @@
 namespace berth::daemon {
 namespace {
 
-// A host of random workloads, and a shadow that holds and evicts some of them.
+// A host of random workloads, and plans that would hold and evict some of them.
 class RandomNode {
  public:
   explicit RandomNode(unsigned seed) : random_(seed) {
@@ -36,23 +36,21 @@ class RandomNode {
 
   bool started() const { return observer_ != nullptr; }
 
-  // The snapshot without the shadow: as observe mode makes it, and by a whole assemble().
+  // The snapshot without what would be held: as observe mode makes it, and by a whole assemble().
   std::pair<std::string, std::string> tick(double now) {
     if (one_in(3)) come_or_go();
     observer_->take_changes();
     observer_->read(now);
     change_facts();
-    change_shadow(now);
-    observer_->assemble(
-        {.holdings = holdings_, .unmanaged = unmanaged_, .overrides = *overrides_, .evictions = evictions_});
-    change_shadow(now);  // the plan is carried out in the shadow before the snapshot is shown
-    const SnapshotInputs bare{.unmanaged = unmanaged_, .overrides = *overrides_};
-    const std::string shadowed = model::to_json(observer_->snapshot());
-    std::string untouched = model::to_json(observer_->assemble_untouched(bare));
-    shown_other_ |= shadowed != untouched;
-    return {std::move(untouched), model::to_json(observer_->assemble(bare))};
+    change_standing(now);
+    const std::string covered =
+        model::to_json(observer_->assemble({.overrides = *overrides_, .standing = standing_}));
+    observer_->take_off();
+    std::string untouched = model::to_json(observer_->snapshot());
+    shown_other_ |= covered != untouched;
+    return {std::move(untouched), model::to_json(observer_->assemble({.overrides = *overrides_}))};
   }
-  // Whether the shadow ever was seen in a snapshot.
+  // Whether anything held was ever seen in a snapshot.
   bool shown_other() const { return shown_other_; }
 
  private:
@@ -73,42 +71,37 @@ class RandomNode {
   // Of this run or, now and then, of another one.
   std::uint64_t run_of(const std::string& id) { return observer_->cgroup_id(id) + (one_in(8) ? 1 : 0); }
 
-  void change_shadow(double now) {
+  void change_standing(double now) {
     for (const std::string& id : ids_) {
-      change(holdings_.of(model::Attribute::cpus), id, model::CpuSet{4, 5}, model::CpuSet(), now);
-      change(holdings_.of(model::Attribute::cpu_quota), id, cgroup::cpu_max(1.5), cgroup::cpu_max(4), now);
-      change(holdings_.of(model::Attribute::memory_high), id, model::MemoryHigh{4096}, model::MemoryHigh(),
-             now);
-      if (one_in(6)) evictions_.by_workload.erase(id);
-      if (one_in(6)) {
-        evictions_.by_workload[id] = {.cgroup_id = run_of(id),
-                                      .evicted_at = one_in(4) ? std::nullopt : std::optional(now)};
-        evictions_.ended_at = now;
-      }
+      if (one_in(8)) standing_.runs.erase(id);
+      model::RunMemory& memory = standing_.runs[id];
+      if (memory.run.cgroup_id == 0) memory.run.cgroup_id = run_of(id);
+      hold(memory, model::CpuSet{4, 5}, now);
+      hold(memory, model::CpuQuota{1.5}, now);
+      hold(memory, model::MemoryHigh{4096}, now);
+      hold(memory, model::MemoryNodes{{0}}, now);
+      hold(memory, model::IdlePriority{}, now);
+      if (one_in(6)) memory.evicted_at = now;
     }
   }
 
   void change_facts() {
     for (const std::string& id : ids_) {
-      if (one_in(20)) unmanaged_[id].reason = "a foreign writer";
-      if (one_in(20)) unmanaged_.erase(id);
       if (one_in(20)) (void)overrides_->set(id, observer_->cgroup_id(id), {{"service", "shop"}});
     }
   }
 
-  void change(HeldValues& values, const std::string& id, const cgroup::Value& value,
-              const cgroup::Value& original, double now) {
-    if (one_in(4)) values.insert_or_assign(id, make_held(run_of(id), value, original, now));
-    if (one_in(6)) values.erase(id);
+  void hold(model::RunMemory& memory, const model::AttributeValue& value, double now) {
+    const model::HeldLimit limit{.since = now, .changed_at = now};
+    if (one_in(4)) memory.held.insert_or_assign(attribute_of(value), model::HeldAttribute{value, limit});
+    if (one_in(6)) memory.held.erase(attribute_of(value));
   }
 
   std::mt19937 random_;
   test::FakeNode node_;
   std::vector<std::string> ids_;
   std::unique_ptr<Observer> observer_;
-  Holdings holdings_;
-  EvictionMarks evictions_;
-  UnmanagedWorkloads unmanaged_;
+  model::Standing standing_;
   std::optional<std::string> warning_;
   std::optional<Overrides> overrides_{std::in_place, node_.runtime_dir(), warning_};
   bool shown_other_ = false;
@@ -125,7 +118,7 @@ TEST(UntouchedSnapshot, EqualsThatOfAWholeAssemble) {
     }
     shown_other |= node.shown_other();
   }
-  EXPECT_TRUE(shown_other) << "no shadow had anything to hide";
+  EXPECT_TRUE(shown_other) << "nothing was ever held";
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "daemon/enforce/shadow.h"
+// Observe mode: what plans would hold is remembered, told and shown to policies, and never written.
+#include "daemon/ledger/action_entries.h"
 
+#include "daemon/observe/observer.h"
+#include "policies/after.h"
 #include "tests/unit/daemon/fake_node.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +11,7 @@
 namespace berth::daemon {
 namespace {
 
-class ShadowTest : public testing::Test {
+class ObservedEntries : public testing::Test {
  protected:
   void SetUp() override {
     node.add_group("batch/x");
@@ -20,15 +23,17 @@ class ShadowTest : public testing::Test {
   }
   void look(double now) {
     observer->take_changes();
-    shadow.follow(*observer);
     observer->read(now);
-    observer->assemble({.holdings = shadow.holdings(), .overrides = *overrides});
+    observer->assemble({.overrides = *overrides, .standing = standing});
   }
   std::vector<LogEntry> apply(double time, model::Action action) {
     model::Plan plan;
     plan.time = time;
     plan.actions.push_back(std::move(action));
-    return shadow.apply(plan, *observer);
+    auto entries = observed_entries(plan, observer->snapshot(), observer->readings(), standing);
+    observer->take_off();
+    standing = policies::after(std::move(standing), observer->snapshot(), plan, policies::assumed(plan), {});
+    return entries;
   }
   static model::Action quota_of(std::optional<double> cores) {
     return {model::Set{"batch/x", model::CpuQuota{cores}}, "straggler", "d-1", "because"};
@@ -39,10 +44,10 @@ class ShadowTest : public testing::Test {
   std::unique_ptr<Observer> observer;
   std::optional<std::string> warning;
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
-  Shadow shadow;
+  model::Standing standing;
 };
 
-TEST_F(ShadowTest, RemembersWhomItWouldBeEvicting) {
+TEST_F(ObservedEntries, RemembersWhomItWouldBeEvicting) {
   const auto before = node.tree_bytes();
   const auto entries =
       apply(1000, {model::Evict{"batch/x", model::EvictionStep::terminate, 1, 30}, "spark", "d-1", "why"});
@@ -50,17 +55,17 @@ TEST_F(ShadowTest, RemembersWhomItWouldBeEvicting) {
   EXPECT_EQ(entries[0].kind, "evict");
   EXPECT_EQ(entries[0].attribute, "terminate");
   EXPECT_EQ(entries[0].result, "observed");
-  observer->assemble({.overrides = *overrides, .evictions = shadow.evictions()});
+  look(1000.5);
   EXPECT_EQ(workload().evicted_at, 1000);
   EXPECT_EQ(node.tree_bytes(), before);
   node.restart_group("batch/x");
   ASSERT_TRUE(test::eventually([&] {
     look(1001);
-    return shadow.evictions().by_workload.empty();
+    return !workload().evicted_at;
   })) << "the next run is another one";
 }
 
-TEST_F(ShadowTest, HoldsLimitsThatItNeverWrote) {
+TEST_F(ObservedEntries, HoldsLimitsThatItNeverWrote) {
   const auto before = node.tree_bytes();
   const auto entries = apply(1000, quota_of(1.5));
   ASSERT_EQ(entries.size(), 1U);
@@ -80,7 +85,7 @@ TEST_F(ShadowTest, HoldsLimitsThatItNeverWrote) {
   EXPECT_EQ(node.tree_bytes(), before);
 }
 
-TEST_F(ShadowTest, LetsGoOfALimitThatIsAsItWas) {
+TEST_F(ObservedEntries, LetsGoOfALimitThatIsAsItWas) {
   apply(1000, quota_of(1.5));
   const auto entries = apply(1001, quota_of(4));
   EXPECT_EQ(entries.at(0).new_value, "80000 20000");
@@ -90,7 +95,7 @@ TEST_F(ShadowTest, LetsGoOfALimitThatIsAsItWas) {
   EXPECT_EQ(workload().original, std::nullopt);
 }
 
-TEST_F(ShadowTest, LetsGoOfWorkloadsThatRestarted) {
+TEST_F(ObservedEntries, LetsGoOfWorkloadsThatRestarted) {
   apply(1000, quota_of(1.5));
   const auto run = observer->cgroup_id("batch/x");
   node.restart_group("batch/x");
@@ -98,7 +103,8 @@ TEST_F(ShadowTest, LetsGoOfWorkloadsThatRestarted) {
     look(1001);
     return observer->cgroup_id("batch/x") != run;
   }));
-  EXPECT_TRUE(shadow.holdings().of(model::Attribute::cpu_quota).empty());
+  EXPECT_EQ(workload().cpu_quota_cores, std::nullopt);
+  EXPECT_EQ(workload().held_cpu, std::nullopt);
 }
 
 }  // namespace
