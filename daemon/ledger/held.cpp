@@ -2,6 +2,7 @@
 #include "daemon/ledger/held.h"
 
 #include "model/held_cause.h"
+#include "model/standing.h"
 
 #include <algorithm>
 #include <utility>
@@ -62,11 +63,7 @@ HeldCause cause_of(const model::Plan& plan, const model::Snapshot& snapshot, con
 
 Limits limits_of(const model::Workload& seen, const Holdings& holdings) {
   Limits limits;
-  limits.original =
-      seen.original.value_or(model::OriginalLimits{seen.cpu_quota_cores, seen.memory_high_bytes});
-  // A limit that only the workload's owner set is as it was seen.
-  if (!seen.held_cpu) limits.original.cpu_quota_cores = seen.cpu_quota_cores;
-  if (!seen.held_memory) limits.original.memory_high_bytes = seen.memory_high_bytes;
+  limits.original = model::limits_of_owner(seen);
   limits.cpu_quota_cores = limits.original.cpu_quota_cores;
   limits.memory_high_bytes = limits.original.memory_high_bytes;
   if (const auto* held = find_held(holdings.of(Attribute::cpu_quota), seen.id)) {

@@ -8,6 +8,7 @@
 #include "policies/interference/homeless.h"
 #include "policies/interference/pressure.h"
 #include "policies/interference/promised.h"
+#include "policies/interference/queue.h"
 #include "policies/interference/resize.h"
 #include "policies/interference/score.h"
 #include "policies/interference/search.h"
@@ -31,41 +32,8 @@ namespace berth::policies {
 
 namespace {
 
-using Workloads = std::vector<const model::Workload*>;
-
 constexpr const char* kAllOwned =
     "other programs own every vCPU that berth may use (berthctl status lists them)";
-
-// A latency-sensitive workload, running or pending, that asks for a known number of vCPUs.
-struct Instance {
-  std::string id;
-  const model::Workload* workload = nullptr;  // nullptr: pending
-  Pressure pressure;
-  ModelChoice model;
-  int grown = 0;      // vCPUs it is to own instead of its declared number; 0: that number
-  std::string fault;  // why its present pin does not stand; empty without one
-  // The outcome for a pin that stands except for its size, or for a place that an admission told.
-  std::string settled;
-};
-
-// The instances in the order of serving, each with its request.
-struct Queue {
-  std::vector<Instance> instances;
-  std::vector<PlacementRequest> requests;
-};
-
-bool latency_sensitive(model::WorkloadClass workload_class) {
-  return workload_class == model::WorkloadClass::latency_sensitive;
-}
-
-// The latency-sensitive ones, the oldest first.
-Workloads served_by_age(const Workloads& workloads) {
-  Workloads served;
-  std::copy_if(workloads.begin(), workloads.end(), std::back_inserter(served),
-               [](const auto* workload) { return latency_sensitive(workload->workload_class); });
-  std::sort(served.begin(), served.end(), [](const auto* a, const auto* b) { return is_older(*a, *b); });
-  return served;
-}
 
 BestEffortDemand best_effort_demand(const Workloads& workloads, const InterferenceSettings& settings) {
   BestEffortDemand demand{.use_cores = 0,
@@ -76,106 +44,6 @@ BestEffortDemand best_effort_demand(const Workloads& workloads, const Interferen
     if (!latency_sensitive(workload->workload_class)) demand.use_cores += mean_cores(*workload);
   }
   return demand;
-}
-
-class QueueBuilder {
- public:
-  QueueBuilder(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-               const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins)
-      : snapshot_(snapshot),
-        settings_(settings),
-        pressures_(service_pressures(snapshot, workloads)),
-        grown_(grown),
-        bins_(bins) {}
-
-  void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload,
-           const model::CpuSet& told) {
-    Instance instance{.id = id,
-                      .workload = workload,
-                      .pressure = pressures_[service],
-                      .model = choose_model(snapshot_, service, settings_.default_model),
-                      .grown = 0,
-                      .fault = {},
-                      .settled = {}};
-    if (const auto more = grown_.find(id); more != grown_.end() && more->second > vcpus)
-      instance.grown = more->second;
-    queue_.requests.push_back({.vcpus = vcpus,
-                               .pressure = instance.pressure.value,
-                               .model = instance.model.model,
-                               .allowed = workload == nullptr ? bin_of(id) : workload->allowed_cpus,
-                               .preferred = workload == nullptr ? std::nullopt : near_gpus_of(*workload),
-                               .told = told,
-                               .pending = workload == nullptr});
-    queue_.instances.push_back(std::move(instance));
-  }
-  Queue take() { return std::move(queue_); }
-
- private:
-  std::optional<model::CpuSet> bin_of(const std::string& id) const {
-    const auto found = bins_.find(id);
-    return found == bins_.end() ? std::nullopt : std::optional(found->second.cpus);
-  }
-
-  // The vCPUs of the NUMA nodes of its GPUs; nullopt where it has none, or their place is not known.
-  std::optional<model::CpuSet> near_gpus_of(const model::Workload& workload) const {
-    std::optional<model::CpuSet> near;
-    for (const model::Gpu& gpu : snapshot_.topology.gpus()) {
-      const auto& used = workload.gpus;
-      const bool its_own =
-          gpu.holder == workload.id || std::find(used.begin(), used.end(), gpu.id) != used.end();
-      if (!its_own || !gpu.numa) continue;
-      if (!near) near.emplace();
-      for (const model::Cpu& cpu : snapshot_.topology.cpus()) {
-        if (cpu.numa == *gpu.numa) near->insert(cpu.cpu);
-      }
-    }
-    return near;
-  }
-
-  const model::Snapshot& snapshot_;
-  const InterferenceSettings& settings_;
-  std::map<std::string, Pressure> pressures_;
-  const GrownRequests& grown_;
-  const PendingBins& bins_;
-  Queue queue_;
-};
-
-Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
-                 const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
-                 std::vector<model::WorkloadFinding>& unplaceable, std::vector<Homeless>& homeless) {
-  QueueBuilder queue(snapshot, settings, workloads, grown, bins);
-  for (const model::Workload* workload : served_by_age(workloads)) {
-    if (workload->left_alone) continue;
-    const auto more = grown.find(workload->id);
-    const int grows_to = more == grown.end() ? 0 : more->second;
-    if (workload->vcpus && would_be_cut(*workload, std::max(*workload->vcpus, grows_to), snapshot.time)) {
-      homeless.push_back(
-          {workload, fmt::format("uses {:.3g} cores, more than its vcpus = {}, and a pin would cut that",
-                                 measured_cores(*workload, snapshot.time).value_or(0), *workload->vcpus)});
-      unplaceable.push_back({workload->id, homeless.back().reason});
-    } else if (workload->vcpus) {
-      const bool pinned = !workload->cpus.empty() && !workload->shares;
-      queue.add(workload->id, workload->service, *workload->vcpus, workload,
-                pinned ? model::CpuSet() : workload->told_cpus);
-    } else {
-      unplaceable.push_back(
-          {workload->id, fmt::format("declares no vcpus (it uses {:.3g} cores on average); a "
-                                     "pin needs their number",
-                                     mean_cores(*workload))});
-    }
-  }
-  for (const model::PendingWorkload& pending : snapshot.pending) {
-    if (!latency_sensitive(pending.workload_class)) continue;
-    const auto bin = bins.find(pending.id);
-    if (!pending.vcpus) {
-      unplaceable.push_back({pending.id, "declares no vcpus; a pin needs their number"});
-    } else if (bin != bins.end() && !bin->second.rejection.empty()) {
-      unplaceable.push_back({pending.id, bin->second.rejection});
-    } else {
-      queue.add(pending.id, pending.service, *pending.vcpus, nullptr, pending.told_cpus);
-    }
-  }
-  return queue.take();
 }
 
 // The direction of a resize, and its region, for a pin that is good otherwise.
@@ -422,50 +290,6 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
        .reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled)});
 }
 
-// Of the services that run. `placement`: after the search.
-void warn(const Workloads& workloads, const GrownRequests& grown, const Queue& queue,
-          const Placement& placement, const InterferenceSettings& settings, const BestEffortDemand& demand,
-          double now, model::InterferenceFindings& findings) {
-  for (const model::Workload* workload : workloads) {
-    if (!latency_sensitive(workload->workload_class)) continue;
-    const auto more = grown.find(workload->id);
-    const int asked = std::max(workload->vcpus.value_or(0), more == grown.end() ? 0 : more->second);
-    const auto place_for = [&](int least) {
-      const auto own = std::find_if(queue.instances.begin(), queue.instances.end(),
-                                    [&](const Instance& it) { return it.workload == workload; });
-      const bool queued = own != queue.instances.end();
-      return least_that_fits(placement.occupancy,
-                             queued ? static_cast<int>(own - queue.instances.begin()) : -1, settings, demand,
-                             {.vcpus = least, .model = {}, .allowed = workload->allowed_cpus});
-    };
-    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
-      findings.warnings.push_back(std::move(warning));
-  }
-  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
-    const Instance& instance = queue.instances[i];
-    if (instance.workload == nullptr || placement.occupancy.placed(i)) continue;
-    const PlacementRequest& request = queue.requests[i];
-    const int most = most_that_fit(placement.occupancy, settings, demand, request);
-    // A forced pin may cut its use. A larger number may find a place in a larger region.
-    const int cover = instance.workload->force ? 1 : vcpus_that_cover(*instance.workload, now);
-    PlacementRequest larger = request;
-    larger.vcpus = std::max(request.vcpus + 1, cover);
-    const auto enough =
-        most >= cover ? most : least_that_fits(placement.occupancy, i, settings, demand, larger);
-    const char* none = most > 0 ? "no number of vCPUs that covers its use would find one"
-                                : "no number of vCPUs would find one";
-    findings.warnings.push_back(
-        {.workload = instance.id,
-         .cause = model::WarningCause::place,
-         .vcpus = enough,
-         .reason = fmt::format("it finds no place: {}; {}", placement.reasons[i],
-                               enough ? fmt::format("vcpus = {} would find one", *enough) : none)});
-  }
-  std::sort(findings.warnings.begin(), findings.warnings.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.workload, a.cause) < std::tie(b.workload, b.cause);
-  });
-}
-
 void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& actions) {
   for (const model::Workload* workload : workloads) {
     if (!latency_sensitive(workload->workload_class) || workload->cpus.empty()) continue;
@@ -587,7 +411,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
     propose_for(queue.instances[i], node, placement.occupancy.tenant(i), placement.reasons[i], homeless,
                 proposal);
   }
-  warn(workloads, waits.grown, queue, placement, settings, demand, snapshot.time, proposal.findings);
+  find_warnings(workloads, waits.grown, queue, placement, settings, demand, snapshot.time, proposal.findings);
   const model::CpuSet of_others = open_to_all(snapshot.owned_cpus);
   keep_off_owned(std::move(homeless), node, owned_by_instances(placement.occupancy) | of_others,
                  snapshot.time, proposal);

@@ -2,10 +2,12 @@
 #include "policies/interference/warnings.h"
 
 #include "model/count_text.h"
+#include "model/standing.h"
 #include "policies/interference/waiting.h"
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include <fmt/core.h>
@@ -31,12 +33,6 @@ bool is_full(const model::Workload& workload, int asked, double cores) {
   return !workload.cpus.empty() && !workload.shares && held >= asked && cores >= kFullShare * held &&
          workload.cpu_pressure.value_or(0) >= kHighPressure &&
          workload.cpu_throttled.value_or(0) <= kWaitingThrottled;
-}
-
-// The quota of its owner, whatever berth's own value is.
-std::optional<double> own_quota(const model::Workload& workload) {
-  return workload.held_cpu && workload.original ? workload.original->cpu_quota_cores
-                                                : workload.cpu_quota_cores;
 }
 
 }  // namespace
@@ -93,7 +89,7 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
                             "a vCPU in {:.0f} % of the time: it may need more than vcpus = {}",
                             *cores, workload.cpus.size(), 100 * *workload.cpu_pressure, vcpus)});
   }
-  const auto quota = own_quota(workload);
+  const auto quota = model::limits_of_owner(workload).cpu_quota_cores;
   const double throttled = workload.cpu_throttled.value_or(0);
   if (quota && *quota < vcpus && throttled > kWaitingThrottled) {
     const int whole = std::max(1, static_cast<int>(std::ceil(*quota)));
@@ -136,6 +132,49 @@ std::optional<int> least_that_fits(const Occupancy& occupancy, int tenant,
     if (choose_window(others, settings, best_effort, request).region >= 0) return request.vcpus;
   }
   return std::nullopt;
+}
+
+void find_warnings(const Workloads& workloads, const GrownRequests& grown, const Queue& queue,
+                   const Placement& placement, const InterferenceSettings& settings,
+                   const BestEffortDemand& demand, double now, model::InterferenceFindings& findings) {
+  for (const model::Workload* workload : workloads) {
+    if (!latency_sensitive(workload->workload_class)) continue;
+    const auto more = grown.find(workload->id);
+    const int asked = std::max(workload->vcpus.value_or(0), more == grown.end() ? 0 : more->second);
+    const auto place_for = [&](int least) {
+      const auto own = std::find_if(queue.instances.begin(), queue.instances.end(),
+                                    [&](const Instance& it) { return it.workload == workload; });
+      const bool queued = own != queue.instances.end();
+      return least_that_fits(placement.occupancy,
+                             queued ? static_cast<int>(own - queue.instances.begin()) : -1, settings, demand,
+                             {.vcpus = least, .model = {}, .allowed = workload->allowed_cpus});
+    };
+    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
+      findings.warnings.push_back(std::move(warning));
+  }
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    const Instance& instance = queue.instances[i];
+    if (instance.workload == nullptr || placement.occupancy.placed(i)) continue;
+    const PlacementRequest& request = queue.requests[i];
+    const int most = most_that_fit(placement.occupancy, settings, demand, request);
+    // A forced pin may cut its use. A larger number may find a place in a larger region.
+    const int cover = instance.workload->force ? 1 : vcpus_that_cover(*instance.workload, now);
+    PlacementRequest larger = request;
+    larger.vcpus = std::max(request.vcpus + 1, cover);
+    const auto enough =
+        most >= cover ? most : least_that_fits(placement.occupancy, i, settings, demand, larger);
+    const char* none = most > 0 ? "no number of vCPUs that covers its use would find one"
+                                : "no number of vCPUs would find one";
+    findings.warnings.push_back(
+        {.workload = instance.id,
+         .cause = model::WarningCause::place,
+         .vcpus = enough,
+         .reason = fmt::format("it finds no place: {}; {}", placement.reasons[i],
+                               enough ? fmt::format("vcpus = {} would find one", *enough) : none)});
+  }
+  std::sort(findings.warnings.begin(), findings.warnings.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.workload, a.cause) < std::tie(b.workload, b.cause);
+  });
 }
 
 }  // namespace berth::policies

@@ -4,6 +4,7 @@
 
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "policies/interference/queue.h"
 #include "policies/interference/search.h"
 
 #include <functional>
@@ -56,5 +57,11 @@ int most_that_fit(const Occupancy& occupancy, const InterferenceSettings& settin
 std::optional<int> least_that_fits(const Occupancy& occupancy, int tenant,
                                    const InterferenceSettings& settings, const BestEffortDemand& best_effort,
                                    PlacementRequest request);
+
+// Adds the warnings about all services that run, sorted. `grown`: what stragglers are to own; `placement`:
+// after the search of `queue`; `now`: epoch seconds.
+void find_warnings(const Workloads& workloads, const GrownRequests& grown, const Queue& queue,
+                   const Placement& placement, const InterferenceSettings& settings,
+                   const BestEffortDemand& demand, double now, model::InterferenceFindings& findings);
 
 }  // namespace berth::policies

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who asks for vCPUs, in the order of serving.
+#pragma once
+
+#include "model/cpu_set.h"
+#include "model/snapshot.h"
+#include "model/workload.h"
+#include "policies/interference/homeless.h"
+#include "policies/interference/policy.h"
+#include "policies/interference/pressure.h"
+#include "policies/interference/search.h"
+
+#include <string>
+#include <vector>
+
+namespace berth::policies {
+
+using Workloads = std::vector<const model::Workload*>;
+
+inline bool latency_sensitive(model::WorkloadClass workload_class) {
+  return workload_class == model::WorkloadClass::latency_sensitive;
+}
+
+// A latency-sensitive workload, running or pending, that asks for a known number of vCPUs.
+struct Instance {
+  std::string id;
+  const model::Workload* workload = nullptr;  // nullptr: pending
+  Pressure pressure;
+  ModelChoice model;
+  int grown = 0;      // vCPUs it is to own instead of its declared number; 0: that number
+  std::string fault;  // why its present pin does not stand; empty without one
+  // The outcome for a pin that stands except for its size, or for a place that an admission told.
+  std::string settled;
+};
+
+// The instances in the order of serving, each with its request.
+struct Queue {
+  std::vector<Instance> instances;
+  std::vector<PlacementRequest> requests;
+};
+
+// The running ones come first, the oldest before the others; then those that are pending. Who asks in vain is
+// added to `unplaceable`, and to `homeless` if it runs.
+Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                 const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
+                 std::vector<model::WorkloadFinding>& unplaceable, std::vector<Homeless>& homeless);
+
+}  // namespace berth::policies
