@@ -84,9 +84,9 @@ inline constexpr double kRecent_s = 300;
 Standing standing_in(const Snapshot& recorded);
 
 // Fills in the members of the snapshot that policies read as memory, all of them: advertised,
-// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. What a run
-// would hold goes over what the snapshot has; so take_off() comes before the next put_on(). Workloads ascend
-// by id.
+// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. Attributes
+// that a run would hold cover those of the snapshot; so take_off() comes before the next put_on(). Workloads
+// ascend by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
 // Takes off the workloads what berth holds, or would hold: they are as their owners have them.
 void take_off(Snapshot& snapshot);

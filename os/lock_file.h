@@ -28,10 +28,10 @@ struct LockFile {
 model::Result<LockFile> take_lock(const std::filesystem::path& file, std::string_view what,
                                   std::string_view text);
 
-// Locks a file of the kernel, and writes nothing into it. Whoever can open a file can lock it, so only root
-// must be able to. Error refused where another process holds it, as take_lock() has it. The descriptor is
-// invalid where there is no such file, and where a holder was killed and hangs for good: nothing can take the
-// place of a file of the kernel.
+// Locks a file of the kernel, and writes nothing into it. Only root must be able to open it: a process that
+// can open a file can lock it. Error refused where another process holds it, as take_lock() has it. The
+// descriptor is invalid where there is no such file, and where a holder was killed and hangs for good:
+// nothing can take the place of a file of the kernel.
 model::Result<FileDescriptor> lock_in_place(const std::filesystem::path& file, std::string_view what);
 
 // The second word of a lock file's text, which take_lock() was given.

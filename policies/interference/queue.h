@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who asks for vCPUs, in the order of serving.
+// The services that ask for vCPUs, in the order of serving.
 #pragma once
 
 #include "model/cpu_set.h"
@@ -39,8 +39,8 @@ struct Queue {
   std::vector<PlacementRequest> requests;
 };
 
-// The running ones come first, the oldest before the others; then those that are pending. Who asks in vain is
-// added to `unplaceable`, and to `homeless` if it runs.
+// The running ones come first, the oldest before the others; then those that are pending. A service that asks
+// in vain is added to `unplaceable`, and to `homeless` if it runs.
 Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& settings,
                  const Workloads& workloads, const GrownRequests& grown, const PendingBins& bins,
                  std::vector<model::WorkloadFinding>& unplaceable, std::vector<Homeless>& homeless);

@@ -25,9 +25,9 @@ struct ForecastFaults {
 
 // *Crossing*: demand is above the line, and was not for a horizon before. The one at t is *foreseen* where
 // need was above 0 at t - horizon, else *missed*. It is *sudden*, and neither, where a step within the
-// horizon before it made it. A step is a rise within 5 s or a quarter of the horizon (or from one reading to
-// the next) of at least 5 % of the capacity, half of the whole climb within the horizon, and enough that no
-// crossing would be without it. Bytes: the most above the line within a horizon.
+// horizon before it made it. A step is a rise from one reading to the next, or within 5 s or a quarter
+// of the horizon. It is at least 5 % of the capacity and half of the whole climb within the horizon, and
+// without it there would be no crossing. Bytes: the most above the line within a horizon.
 //
 // *Needless*: need is above 0, and within two horizons demand never comes within 5 % of the capacity of the
 // line. One event ends once need was not needless for a horizon. Bytes: the largest need of each event.
