@@ -16,8 +16,9 @@
 //   nullable_if_set  Read: as nullable. Written: if the field is set.
 //
 // Set is a std::optional or Maybe with a value, a list, map or text with an element, and anything else that
-// differs from its usual value. The default of a std::optional or Maybe is nullopt. The last argument says
-// how the value is written, and within which limits it is read. Only the *_json files include this header.
+// differs from 0, false or the default that the list gives. The default of a std::optional or Maybe is
+// nullopt. The third argument says how the value is written, and within which limits it is read. Only the
+// *_json files include this header.
 #pragma once
 
 #include "model/json_reader.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes compact JSON in the order of the calls. So documents keep the order of docs/contract, and the same
-// value always gives the same bytes. Only the *_json.cpp files of this directory include it.
+// value always gives the same bytes. Only model/json_fields.h includes it.
 #pragma once
 
 #include "model/cpu_set.h"
