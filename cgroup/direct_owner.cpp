@@ -4,6 +4,7 @@
 #include "model/cpu_set.h"
 #include "model/path.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 namespace berth::cgroup {
 
@@ -99,8 +101,9 @@ model::Result<Value> write_priority(const Cgroup& cgroup, const CpuIdle& priorit
   return priority;
 }
 
-// Of writes within which the kernel works on.
+// Of writes within which the kernel works on. Those of a user's groups leave room for others.
 constexpr std::size_t kMostUnderWay = 8;
+constexpr std::size_t kMostOfUser = 3;
 
 model::Error no_group() { return {model::ErrorKind::gone, "the cgroup no longer exists"}; }
 
@@ -220,12 +223,18 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
 // kernel/cgroup/cpuset.c). That can take minutes where pages have to go to a slow disk.
 model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& value) {
   const Attribute attribute = attribute_of(value);
-  std::erase_if(under_way_, [](const auto& item) { return !item.second.is_busy(); });
-  if (under_way_.size() >= kMostUnderWay)
+  std::erase_if(under_way_, [](const auto& item) { return !item.second.worker.is_busy(); });
+  struct stat status {};
+  const uid_t owner = fstat(cgroup.fd(), &status) == 0 ? status.st_uid : 0;
+  const auto of_owner = static_cast<std::size_t>(std::ranges::count_if(
+      under_way_, [owner](const auto& item) { return owner != 0 && item.second.owner == owner; }));
+  const std::pair key(cgroup.id(), attribute);
+  if (!under_way_.contains(key) && (under_way_.size() >= kMostUnderWay || of_owner >= kMostOfUser)) {
     return model::fail(
         model::ErrorKind::transient,
         fmt::format("the kernel still reclaims or moves memory of {} other cgroups; berth tries again",
                     under_way_.size()));
+  }
   const auto write = [cgroup = cgroup.shared_from_this(), value, sys_root = sys_root_,
                       limit = write_limit_]() -> model::Result<void> {
     if (attribute_of(value) == Attribute::memory_high) return limit(*cgroup, to_text(value));
@@ -233,7 +242,9 @@ model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& 
       return model::fail(written.error());
     return {};
   };
-  os::Worker& worker = under_way_[{cgroup.id(), attribute}];
+  SlowWrite& slow = under_way_[key];
+  slow.owner = owner;
+  os::Worker& worker = slow.worker;
   if (!worker.can_run()) {
     return model::fail(model::ErrorKind::transient,
                        "the host has no thread for the write now, as its table of processes may be full; "
@@ -253,7 +264,7 @@ model::Result<Value> DirectOwner::set_slowly(const Cgroup& cgroup, const Value& 
 bool DirectOwner::is_busy(const Target& target, Attribute attribute) const {
   if (target.cgroup == nullptr) return false;
   const auto write = under_way_.find({target.cgroup->id(), attribute});
-  return write != under_way_.end() && write->second.is_busy();
+  return write != under_way_.end() && write->second.worker.is_busy();
 }
 
 model::Result<Value> DirectOwner::reset(const Target& target, const Original& original) {

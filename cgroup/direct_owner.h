@@ -13,6 +13,8 @@
 #include <string>
 #include <utility>
 
+#include <sys/types.h>
+
 namespace berth::cgroup {
 
 // Writes the kernel's control files of groups that are no systemd unit: a container runtime's groups, or a
@@ -46,6 +48,12 @@ class DirectOwner : public Owner {
   model::Result<void> settle() override { return {}; }
 
  private:
+  // A write within which the kernel works on.
+  struct SlowWrite {
+    os::Worker worker;
+    uid_t owner = 0;  // of the cgroup
+  };
+
   // Of memory.high and cpuset.mems. Returns the value in force, as write_value() does. Error transient where
   // the kernel still reclaims or moves pages, and the value is not in force yet.
   model::Result<Value> set_slowly(const Cgroup& cgroup, const Value& value);
@@ -54,7 +62,7 @@ class DirectOwner : public Owner {
   std::filesystem::path sys_root_;
   WriteLimit write_limit_;
   std::chrono::milliseconds patience_;
-  std::map<std::pair<std::uint64_t, Attribute>, os::Worker> under_way_;  // by cgroup id: such writes
+  std::map<std::pair<std::uint64_t, Attribute>, SlowWrite> under_way_;  // by cgroup id
 };
 
 // Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared

@@ -7,9 +7,12 @@
 #include "write_fixture.h"
 
 #include <future>
+#include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace berth::cgroup {
 namespace {
@@ -74,6 +77,38 @@ TEST_F(DirectOwnerTest, NeitherSetNorResetOfMemoryHighWaitsForTheKernelToReclaim
     return held.reset(target(group), *original) == original->value;
   })) << "it is in force, though not done";
   never.set_value();
+}
+
+TEST_F(DirectOwnerTest, SlowWritesToAUsersGroupsLeaveRoomForOthers) {
+  std::promise<void> end;
+  const auto reclaimed = end.get_future().share();
+  const auto hold = [reclaimed](const Cgroup& cgroup, const std::string& text) {
+    const auto written = cgroup.write("memory.high", text);
+    reclaimed.wait();
+    return written;
+  };
+  DirectOwner patient{tree.root(), "/sys", hold, std::chrono::milliseconds(1)};
+  const auto is_set = [&](const std::string& id) {
+    const FoundWorkload group = tree.found(id);
+    return berth::test::eventually([&] {
+             const auto set = patient.set(target(group), memory("8192"));
+             return set.has_value() || set.error().message().find("other cgroups") != std::string::npos;
+           }) &&
+           tree.get(id, "memory.high") == "8192";
+  };
+  constexpr int kTried = 10;
+  constexpr uid_t kUser = 65534;
+  int of_user = 0;
+  for (int i = 0; i < kTried; ++i) {
+    const std::string id = fmt::format("user{}", i);
+    tree.make(id);
+    if (chown((tree.root() / id).c_str(), kUser, kUser) != 0) GTEST_SKIP() << "needs root";
+    if (is_set(id)) ++of_user;
+  }
+  EXPECT_EQ(of_user, 3);
+  tree.make("of-root");
+  EXPECT_TRUE(is_set("of-root"));
+  end.set_value();
 }
 
 TEST_F(DirectOwnerTest, WithoutAThreadALimitIsTriedAgain) {
