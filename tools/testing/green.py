@@ -31,7 +31,9 @@ class Count:
 
 
 def default_directory() -> Path:
-    return Path(os.environ.get("BERTH_CACHE", "/var/cache/berth")) / "green"
+    if own := os.environ.get("BERTH_CACHE"):
+        return Path(own) / "green"
+    return Path(os.environ.get("XDG_CACHE_HOME", "/var/cache")) / "berth" / "green"
 
 
 class Green:
