@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/host_scan.h"
 
+#include "model/number.h"
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <map>
@@ -32,14 +33,6 @@ std::string read_start(const fs::path& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
-}
-
-template <typename Number, typename... Base>
-std::optional<Number> number(std::string_view text, Base... base) {
-  Number value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value, base...);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // The unit of a process by the v2 line of /proc/PID/cgroup: the path up to its first service or scope; "" for
@@ -79,7 +72,7 @@ void add_table(const fs::path& table, Sockets& sockets) {
     for (std::string& field : fields) words >> field;
     const std::size_t colon = fields[1].find(':');
     if (!words || colon == std::string::npos) continue;
-    const auto port = number<std::uint16_t>(std::string_view(fields[1]).substr(colon + 1), 16);
+    const auto port = model::to_number<std::uint16_t>(std::string_view(fields[1]).substr(colon + 1), 16);
     if (!port) continue;
     if (fields[3] == "0A") sockets.listening[fields[9]] = *port;
     if (fields[3] == "01") ++sockets.connections[*port];
@@ -131,7 +124,7 @@ std::optional<double> started_s(const fs::path& process) {
   std::istringstream words(stat.substr(end + 1));
   std::string word;
   for (int field = 3; field <= 22; ++field) words >> word;
-  const auto ticks = number<std::uint64_t>(word);
+  const auto ticks = model::to_number<std::uint64_t>(word);
   if (!words || !ticks) return std::nullopt;
   return static_cast<double>(*ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
@@ -140,7 +133,7 @@ std::optional<double> cpu_time_s(const fs::path& cgroup) {
   std::istringstream words(read_start(cgroup / "cpu.stat"));
   for (std::string name, value; words >> name >> value;) {
     if (name != "usage_usec") continue;
-    const auto usage = number<std::uint64_t>(value);
+    const auto usage = model::to_number<std::uint64_t>(value);
     return usage ? std::optional(static_cast<double>(*usage) * 1e-6) : std::nullopt;
   }
   return std::nullopt;
@@ -151,8 +144,8 @@ std::optional<double> quota_cores(const fs::path& cgroup) {
   std::string quota;
   std::string period;
   words >> quota >> period;
-  const auto quota_us = number<double>(quota);
-  const auto period_us = number<double>(period);
+  const auto quota_us = model::to_number<double>(quota);
+  const auto period_us = model::to_number<double>(period);
   if (!quota_us || !period_us || !(*period_us > 0)) return std::nullopt;
   return *quota_us / *period_us;
 }
@@ -163,9 +156,10 @@ std::size_t count_of(const std::string& cpulist) {
   std::istringstream ranges(cpulist.substr(0, cpulist.find('\n')));
   for (std::string range; std::getline(ranges, range, ',');) {
     const std::size_t dash = range.find('-');
-    const auto first = number<std::size_t>(std::string_view(range).substr(0, dash));
-    const auto last =
-        dash == std::string::npos ? first : number<std::size_t>(std::string_view(range).substr(dash + 1));
+    const auto first = model::to_number<std::size_t>(std::string_view(range).substr(0, dash));
+    const auto last = dash == std::string::npos
+                          ? first
+                          : model::to_number<std::size_t>(std::string_view(range).substr(dash + 1));
     if (first && last && *last >= *first) count += *last - *first + 1;
   }
   return count;
@@ -180,7 +174,7 @@ class Scan {
     std::error_code error;
     for (fs::directory_iterator it(proc_root_, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename().native();
-      if (number<std::uint32_t>(name)) look_at(it->path());
+      if (model::to_number<std::uint32_t>(name)) look_at(it->path());
     }
   }
 
@@ -193,7 +187,7 @@ class Scan {
     wait();
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
     // Read after the look, as is the CPU time that the age divides. A young unit's age grows much in a look.
-    const auto uptime_s = number<double>(first_word(proc_root_ / "uptime"));
+    const auto uptime_s = model::to_number<double>(first_word(proc_root_ / "uptime"));
     for (auto& [id, unit] : units_) {
       const auto used = cpu_time_s(cgroup_root_ / id);
       const auto first = before.find(id);

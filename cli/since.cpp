@@ -2,9 +2,9 @@
 #include "cli/since.h"
 
 #include "config/units.h"
+#include "model/number.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <ctime>
 #include <optional>
@@ -50,10 +50,8 @@ std::optional<double> calendar(const std::string& text, double now) {
 }
 
 std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(value)) return {};
-  return value;
+  const auto value = model::to_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 }  // namespace

@@ -8,13 +8,13 @@
 
 namespace berth::model {
 
-// Parses the whole of `text` as a decimal number, as std::from_chars does: no blanks around it and no plus
-// sign. Floating point also takes a fraction, an exponent, "inf" and "nan". nullopt for anything else, and
-// for a number that the type does not hold.
-template <typename Number>
-std::optional<Number> to_number(std::string_view text) {
+// Parses the whole of `text` as a number, decimal or of an integer `base`, as std::from_chars does: no blanks
+// around it, no plus sign and no "0x". Floating point also takes a fraction, an exponent, "inf" and "nan".
+// nullopt for anything else, and for a number that the type does not hold.
+template <typename Number, typename... Base>
+std::optional<Number> to_number(std::string_view text, Base... base) {
   Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }

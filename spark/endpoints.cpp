@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -49,20 +48,12 @@ std::optional<std::set<std::string>> socket_inodes(const std::filesystem::path& 
   return inodes;
 }
 
-template <typename T>
-std::optional<T> hexadecimal(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // The kernel prints an address by words of 32 bits, each as this host's number (net/ipv4/tcp_ipv4.c).
 std::string host_of(std::string_view text) {
   if (text.size() != 8 && text.size() != 32) return "";
   std::array<unsigned char, 16> bytes{};
   for (std::size_t word = 0; word < text.size() / 8; ++word) {
-    const auto value = hexadecimal<std::uint32_t>(text.substr(word * 8, 8));
+    const auto value = model::to_number<std::uint32_t>(text.substr(word * 8, 8), 16);
     if (!value) return "";
     std::memcpy(bytes.data() + word * 4, &*value, 4);
   }
@@ -107,7 +98,7 @@ void add_listening(const std::filesystem::path& table, Accept accept, std::vecto
     const std::size_t colon = local.find(':');
     const bool listens = fields[3] == "0A";
     if (!words || !listens || colon == std::string::npos) continue;
-    const auto port = hexadecimal<std::uint16_t>(local.substr(colon + 1));
+    const auto port = model::to_number<std::uint16_t>(local.substr(colon + 1), 16);
     std::string host = host_of(local.substr(0, colon));
     if (!port || *port == 0 || host.empty()) continue;
     Listening socket{.host = std::move(host),
@@ -187,7 +178,7 @@ std::set<std::string> local_hosts(const std::filesystem::path& proc_root) {
     std::array<unsigned char, 16> bytes{};
     bool good = line.size() > 32;
     for (std::size_t i = 0; good && i < bytes.size(); ++i) {
-      const auto byte = hexadecimal<unsigned char>(std::string_view(line).substr(2 * i, 2));
+      const auto byte = model::to_number<unsigned char>(std::string_view(line).substr(2 * i, 2), 16);
       good = byte.has_value();
       bytes[i] = byte.value_or(0);
     }

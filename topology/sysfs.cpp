@@ -2,6 +2,7 @@
 #include "topology/sysfs.h"
 
 #include "model/json.h"
+#include "model/number.h"
 #include "os/file_descriptor.h"
 #include "os/read_file.h"
 
@@ -33,10 +34,8 @@ constexpr std::size_t kLargestList = 1U << 16U;
 std::optional<int> node_number(std::string_view name) {
   constexpr std::string_view kPrefix = "node";
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  int number = 0;
-  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size() || number < 0) return std::nullopt;
-  return number;
+  const auto number = model::to_number<int>(name.substr(kPrefix.size()));
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 std::vector<int> nodes_in(const fs::path& directory) {

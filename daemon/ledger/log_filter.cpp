@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/log_filter.h"
 
+#include "model/number.h"
 #include "model/path.h"
 
-#include <charconv>
 #include <cmath>
 
 #include <fmt/core.h>
@@ -13,13 +13,12 @@ namespace berth::daemon {
 namespace {
 
 model::Result<double> parse_time(const std::string& text) {
-  double time = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), time);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size() || !std::isfinite(time)) {
+  const auto time = model::to_number<double>(text);
+  if (!time || !std::isfinite(*time)) {
     return model::fail(model::ErrorKind::invalid_input,
                        fmt::format("since: \"{}\" is no number of seconds since 1970", text));
   }
-  return time;
+  return *time;
 }
 
 }  // namespace

@@ -3,11 +3,10 @@
 
 #include "model/bounds.h"
 #include "model/json.h"
+#include "model/number.h"
 #include "spark/sparkd/json_reader.h"
 
 #include <algorithm>
-#include <charconv>
-#include <system_error>
 #include <utility>
 
 namespace berth::spark {
@@ -108,10 +107,9 @@ RestBlock read_block(Reader& in, const json& element, Names& names) {
   RestBlock block;
   const std::string name = in.name(element, "blockName");  // rdd_ID_PARTITION
   const std::size_t start = name.rfind('_') + 1;
-  const char* const end = name.data() + name.size();
-  const auto [stopped, error] = std::from_chars(name.data() + start, end, block.partition);
-  if (start == 0 || error != std::errc() || stopped != end || block.partition < 0)
-    in.fail("blockName", "names no partition");
+  const auto partition = model::to_number<int>(std::string_view(name).substr(start));
+  if (start == 0 || !partition || *partition < 0) in.fail("blockName", "names no partition");
+  block.partition = partition.value_or(0);
   block.on_disk = in.bytes(element, "diskUsed") > 0;
   const json* executors = in.member(element, "executors");
   if (executors == nullptr || in.array(*executors, "executors") == nullptr) {

@@ -13,6 +13,12 @@ TEST(Number, IsTheWholeText) {
   EXPECT_EQ(to_number<double>("1.5e3"), 1500);
 }
 
+TEST(Number, MayHaveAnotherBase) {
+  EXPECT_EQ(to_number<std::uint16_t>("1F90", 16), 8080);
+  for (const char* text : {"", "0x1", "1G", "10000"})
+    EXPECT_EQ(to_number<std::uint16_t>(text, 16), std::nullopt) << text;
+}
+
 TEST(Number, AnythingAroundItMakesItNone) {
   for (const char* text : {"", " 1", "1 ", "+1", "1\n", "1k", "0x1", "one"}) {
     EXPECT_EQ(to_number<int>(text), std::nullopt) << text;
