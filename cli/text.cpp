@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/text.h"
 
+#include "model/bytes_text.h"
 #include "model/plain_text.h"
 
 #include <algorithm>
@@ -157,15 +158,7 @@ std::string keep_begin(std::string_view text, std::size_t width) {
 }
 
 std::string format_bytes(std::uint64_t bytes) {
-  constexpr std::array<const char*, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  auto amount = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  // 1023.95 would be written 1024.0.
-  while (amount >= 1023.95 && unit + 1 < kUnits.size()) {
-    amount /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", amount, kUnits[unit]);
+  return model::bytes_with_one_decimal(static_cast<double>(bytes));
 }
 
 std::string or_dash(std::string text) { return text.empty() ? "-" : std::move(text); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/page.h"
 
+#include "model/bytes_text.h"
 #include "replay/chart.h"
 
 #include <algorithm>
@@ -43,13 +44,6 @@ path.a{fill:var(--a)}path.b{fill:var(--b)}.ka{color:var(--a)}.kb{color:var(--b)}
 .k i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}.k span{margin-right:1em;white-space:nowrap}
 )";
 
-std::string bytes_text(double bytes) {
-  constexpr std::array<const char*, 6> kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::size_t unit = 0;
-  for (; std::abs(bytes) >= 1024 && unit + 1 < kUnits.size(); ++unit) bytes /= 1024;
-  return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
-}
-
 std::string seconds_text(double seconds) {
   if (std::abs(seconds) < 120) return fmt::format("{:.1f} s", seconds);
   if (std::abs(seconds) < 7200) return fmt::format("{:.1f} min", seconds / 60);
@@ -63,7 +57,7 @@ std::string value_text(double value, Figure::Unit unit) {
     case Figure::Unit::cores:
       return fmt::format("{:.2f} cores", value);
     case Figure::Unit::bytes:
-      return bytes_text(value);
+      return model::bytes_with_one_decimal(value);
     case Figure::Unit::core_seconds:
       return fmt::format("{:.1f} core s", value);
     case Figure::Unit::score:

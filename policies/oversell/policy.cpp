@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/policy.h"
 
+#include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/json.h"
 #include "policies/interference/pressure.h"
@@ -244,7 +245,7 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   std::string& reason = findings.memory.reason;
   if (freeing > excess_bytes) {
     reason += fmt::format(": {} of it becomes free when the evicted workloads have ended",
-                          amount_text(Resource::memory, freeing));
+                          model::bytes_in_four_digits(freeing));
     return;
   }
   findings.evict_count =
@@ -271,7 +272,7 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   } else if (count > 1) {
     reason +=
         fmt::format("; memory in use rises by {} in the {:.2g} s that an eviction takes, so {} end at once",
-                    amount_text(Resource::memory, rise), steps_s, count);
+                    model::bytes_in_four_digits(rise), steps_s, count);
   }
   for (std::size_t at = 0; at < count; ++at) {
     const model::OversellCandidate& victim = findings.candidates.at(victims[at]->id);

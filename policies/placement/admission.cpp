@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/admission.h"
 
+#include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/json.h"
 #include "policies/oversell/policy.h"
 #include "policies/placement/candidate.h"
 #include "policies/placement/rank.h"
 #include "policies/placement/wide.h"
-#include "policies/straggler/share.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,12 +20,9 @@ namespace berth::policies {
 
 namespace {
 
+using model::bytes_in_four_digits;
 using model::Resource;
 using model::SchedulingState;
-
-std::string bytes_text(std::uint64_t bytes) {
-  return amount_text(Resource::memory, static_cast<double>(bytes));
-}
 
 void say_once(std::vector<std::string>& list, std::string text) {
   if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
@@ -71,7 +68,8 @@ void remedy(const Host& host, const Candidate& candidate, const model::PendingWo
     case Lack::memory: {
       const std::uint64_t free = host.free_memory_bytes();
       say_once(change, fmt::format("ask for {} of memory at most, or {} more has to become free",
-                                   bytes_text(free), bytes_text(request.memory_request_bytes - free)));
+                                   bytes_in_four_digits(free),
+                                   bytes_in_four_digits(request.memory_request_bytes - free)));
       break;
     }
     case Lack::gpus:

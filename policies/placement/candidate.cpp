@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/candidate.h"
 
+#include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/json.h"
 #include "model/placement_findings.h"
 #include "policies/placement/gpus.h"
-#include "policies/straggler/share.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,9 +17,7 @@ namespace berth::policies {
 
 namespace {
 
-std::string memory_text(std::uint64_t bytes) {
-  return amount_text(model::Resource::memory, static_cast<double>(bytes));
-}
+using model::bytes_in_four_digits;
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
@@ -164,11 +162,12 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
     case Lack::memory:
       if (on.total_memory_bytes() == 0) {
         return fmt::format("asks {} of memory; the host's amount of memory is not known",
-                           memory_text(request.memory_request_bytes));
+                           bytes_in_four_digits(request.memory_request_bytes));
       }
       return fmt::format("asks {} of memory; {} of {} are free on the host",
-                         memory_text(request.memory_request_bytes), memory_text(on.free_memory_bytes()),
-                         memory_text(on.total_memory_bytes()));
+                         bytes_in_four_digits(request.memory_request_bytes),
+                         bytes_in_four_digits(on.free_memory_bytes()),
+                         bytes_in_four_digits(on.total_memory_bytes()));
     case Lack::gpus:
       return describe_missing_gpus(bin, request);
   }
@@ -182,16 +181,16 @@ std::string describe_place(const Host& on, const Candidate& candidate,
   if (candidate.set)
     set = fmt::format("{} together, {:.4g} apart; ", model::nodes_text(bin.nodes), candidate.distance);
   if (request.gpus > 0) {
-    std::string text =
-        fmt::format("{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
-                    model::count_text(candidate.gpus_left, "GPU"), memory_text(candidate.gpu_memory_left),
-                    candidate.cpu_left, on.total_cores(bin, request.workload_class));
+    std::string text = fmt::format(
+        "{}leaves {} idle, {} free on the GPUs that it gets, {:.4g} of {:.4g} vCPUs", set,
+        model::count_text(candidate.gpus_left, "GPU"), bytes_in_four_digits(candidate.gpu_memory_left),
+        candidate.cpu_left, on.total_cores(bin, request.workload_class));
     const std::string linked = describe_linkage(candidate.linkage, candidate.gpus.size());
     return linked.empty() ? text : text + "; " + linked;
   }
   std::string left = fmt::format("{}leaves {:.4g} of {:.4g} vCPUs, {} of memory ({:.0f} % of both free)", set,
                                  candidate.cpu_left, on.total_cores(bin, request.workload_class),
-                                 memory_text(candidate.memory_left), 100 * candidate.free_share);
+                                 bytes_in_four_digits(candidate.memory_left), 100 * candidate.free_share);
   if (bin.gpus.empty()) return left;
   return fmt::format("{}, near {}, {} idle", left, model::count_text(bin.gpus.size(), "GPU"),
                      candidate.gpus_left);

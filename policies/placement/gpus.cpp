@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/gpus.h"
 
+#include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/glob.h"
 #include "policies/placement/nearest.h"
-#include "policies/straggler/share.h"
 
 #include <algorithm>
 #include <array>
@@ -147,8 +147,7 @@ std::string describe_missing_gpus(const Bin& bin, const model::PendingWorkload& 
   std::array<int, 7> counts{};
   for (const BinGpu& gpu : bin.gpus) ++counts[static_cast<std::size_t>(verdict_on(gpu, request))];
   std::string text = fmt::format("{}; suitable here: {} of {}", asked, counts[0], bin.gpus.size());
-  const std::string memory =
-      amount_text(model::Resource::memory, static_cast<double>(request.gpu_memory_bytes));
+  const std::string memory = model::bytes_in_four_digits(request.gpu_memory_bytes);
   const std::array<std::string, 7> why{"",
                                        "unhealthy",
                                        "of another model",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/spark/policy.h"
 
+#include "model/bytes_text.h"
 #include "model/json.h"
 #include "policies/spark/candidates.h"
 #include "policies/spark/demand.h"
 #include "policies/spark/forecast/forecast.h"
 #include "policies/spark/hold.h"
 #include "policies/spark/squeeze.h"
-#include "policies/straggler/share.h"
 #include "policies/victim.h"
 #include "policies/workload_index.h"
 
@@ -26,14 +26,11 @@ namespace berth::policies {
 
 namespace {
 
+using model::bytes_in_four_digits;
 using model::EvictionTrigger;
 
 // The time that psi_full_avg10 covers: it does not fully show an action within that time.
 constexpr double kPressureWindow_s = 10;
-
-std::string bytes_text(std::uint64_t bytes) {
-  return amount_text(model::Resource::memory, static_cast<double>(bytes));
-}
 
 // Fills in the growth, and the forecast that it comes from. Returns the method in words.
 std::string forecast_growth(const model::Snapshot& snapshot, const SparkSettings& settings,
@@ -80,13 +77,14 @@ void judge(const model::Snapshot& snapshot, const SparkSettings& settings, model
   std::string comparison = fmt::format(
       "latency-sensitive workloads are expected to need {} more ({}); {} is available, and the "
       "reserve is {}",
-      bytes_text(out.growth_bytes), method, bytes_text(out.available_bytes), bytes_text(out.reserve_bytes));
+      bytes_in_four_digits(out.growth_bytes), method, bytes_in_four_digits(out.available_bytes),
+      bytes_in_four_digits(out.reserve_bytes));
   if (out.freeing_bytes > 0)
-    comparison += fmt::format(", {} becomes free by evictions", bytes_text(out.freeing_bytes));
+    comparison += fmt::format(", {} becomes free by evictions", bytes_in_four_digits(out.freeing_bytes));
   if (wanted > free) {
     out.need_bytes = std::min(wanted - free, model::kMaxBytes);
     out.trigger = EvictionTrigger::need;
-    out.reason = fmt::format("{}: {} is missing", comparison, bytes_text(out.need_bytes));
+    out.reason = fmt::format("{}: {} is missing", comparison, bytes_in_four_digits(out.need_bytes));
   } else if (out.psi_full_avg10 > settings.psi_full) {
     out.trigger = EvictionTrigger::pressure;
     out.reason = fmt::format("for {:.3g} % of the last 10 s all tasks waited for memory (psi_full {:.3g})",
@@ -114,7 +112,7 @@ void choose_victims(const WorkloadIndex& workloads, model::SparkFindings& out) {
     out.victims.push_back(
         {.workload = id,
          .bytes = candidate.frees_bytes,
-         .reason = fmt::format("{}; with it {} is freed", candidate.reason, bytes_text(freed))});
+         .reason = fmt::format("{}; with it {} is freed", candidate.reason, bytes_in_four_digits(freed))});
   }
 }
 
@@ -158,8 +156,8 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
   std::uint64_t sum = 0;
   for (const model::MemoryTaken& part : taken) sum += part.bytes;
   if (target == 0 || sum < target) {
-    findings.reason +=
-        fmt::format("; caches can give up {} of {} (the reserve)", bytes_text(sum), bytes_text(target));
+    findings.reason += fmt::format("; caches can give up {} of {} (the reserve)", bytes_in_four_digits(sum),
+                                   bytes_in_four_digits(target));
     choose_victims(workloads, findings);
     return;
   }
@@ -168,7 +166,7 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
     out.actions.push_back(
         limit_to(part.workload, use - part.bytes, fmt::format("{}; {}", findings.reason, part.reason)));
   }
-  findings.reason += fmt::format("; caches give up {}", bytes_text(sum));
+  findings.reason += fmt::format("; caches give up {}", bytes_in_four_digits(sum));
   findings.reclaim = std::move(taken);
 }
 

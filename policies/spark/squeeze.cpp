@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/spark/squeeze.h"
 
+#include "model/bytes_text.h"
 #include "model/json.h"
 #include "policies/straggler/share.h"
 
@@ -47,8 +48,7 @@ std::vector<model::MemoryTaken> squeeze(const model::Snapshot& snapshot, std::ui
         {.workload = workload->id,
          .bytes = part,
          .reason = fmt::format("{} of {} that it keeps in the page cache and has not used recently",
-                               amount_text(model::Resource::memory, static_cast<double>(part)),
-                               amount_text(model::Resource::memory, static_cast<double>(cache)))});
+                               model::bytes_in_four_digits(part), model::bytes_in_four_digits(cache))});
   }
   return taken;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/share.h"
 
+#include "model/bytes_text.h"
 #include "model/ground.h"
 #include "policies/victim.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -92,10 +92,7 @@ std::string amount_text(model::Resource resource, double amount) {
     const std::string number = fmt::format("{:.3g}", amount);
     return number + (number == "1" ? " core" : " cores");
   }
-  constexpr std::array kUnits{"bytes", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < kUnits.size(); ++unit) amount /= 1024;
-  return fmt::format("{:.4g} {}", amount, kUnits[unit]);
+  return model::bytes_in_four_digits(amount);
 }
 
 void add(model::Resources& resources, model::Resource resource, double amount) {
