@@ -3,6 +3,7 @@
 
 #include "cgroup/cgroup.h"
 #include "cgroup/value.h"
+#include "model/text.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ CpuSet cpus_of_partition(const CpusetGroup& group) {
 }  // namespace
 
 bool is_valid_partition(std::string_view text) {
-  while (text.ends_with('\n')) text.remove_suffix(1);
+  text = model::trimmed_end(text, "\n");
   return text == "root" || text == "isolated";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/discovery_created.h"
 
+#include "model/text.h"
 #include "os/file_descriptor.h"
 #include "os/proc_files.h"
 #include "os/read_file.h"
@@ -49,7 +50,7 @@ Creation created_at(int directory, const std::filesystem::path& proc_root, const
     if (end == std::string_view::npos) break;  // a number cut off by the buffer's end is left out
     const std::string_view pid = pids.substr(0, end);
     pids.remove_prefix(end + 1);
-    if (pid.empty() || pid.find_first_not_of("0123456789") != std::string_view::npos) continue;
+    if (!model::is_digits(pid)) continue;
     const auto stat = os::read_stat(proc_root / pid);
     if (!stat) continue;
     const double started = clock.of_boot(static_cast<double>(stat->started) / ticks_per_s);

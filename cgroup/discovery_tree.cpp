@@ -11,6 +11,7 @@
 #include "model/name.h"
 #include "model/number.h"
 #include "model/path.h"
+#include "model/text.h"
 #include "os/beneath.h"
 #include "os/proc_files.h"
 #include "os/read_file.h"
@@ -47,9 +48,8 @@ std::optional<std::string> read_file(int directory, const char* file) {
 // fs.inotify.max_user_watches; the kernel's least default where it cannot be read.
 std::size_t most_watches(const std::filesystem::path& proc_root) {
   constexpr std::size_t kLeastDefault = 8192;
-  std::string text = os::read_start(proc_root / "sys/fs/inotify/max_user_watches", 32);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return model::to_number<std::size_t>(text).value_or(kLeastDefault);
+  const std::string text = os::read_start(proc_root / "sys/fs/inotify/max_user_watches", 32);
+  return model::to_number<std::size_t>(model::trimmed_end(text, "\n")).value_or(kLeastDefault);
 }
 
 bool means_gone(int error) {
@@ -300,10 +300,9 @@ bool Tree::is_of_the_system(const Node& node, int directory) const {
   }
   if (!pids || pids->find('\n') == std::string::npos) return false;
   const std::string pid = pids->substr(0, pids->find('\n'));
-  if (pid.empty() || pid.find_first_not_of("0123456789") != std::string::npos) return false;
-  auto score_text = os::read_start(proc_root_ / pid / "oom_score_adj", 16);
-  while (!score_text.empty() && score_text.back() == '\n') score_text.pop_back();
-  const auto score = model::to_number<int>(score_text);
+  if (!model::is_digits(pid)) return false;
+  const auto score_text = os::read_start(proc_root_ / pid / "oom_score_adj", 16);
+  const auto score = model::to_number<int>(model::trimmed_end(score_text, "\n"));
   return score && *score <= (pod_qos(path) == PodQos::guaranteed ? kSandbox : kCritical);
 }
 

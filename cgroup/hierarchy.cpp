@@ -54,7 +54,7 @@ model::Capability pressure(const Hierarchy& hierarchy) {
   const auto root = Cgroup::open(hierarchy.root, "");
   const auto text = root ? (*root)->read("cpu.pressure") : tl::unexpected<model::Error>(root.error());
   if (text) {
-    capability.available = text->rfind("some ", 0) == 0;
+    capability.available = text->starts_with("some ");
     capability.detail = capability.available ? "pressure stall information per cgroup"
                                              : fmt::format("cpu.pressure is not understood; {}", without);
   } else if (text.error().errno_value() == EOPNOTSUPP) {

@@ -6,6 +6,7 @@
 #include "model/name.h"
 #include "model/number.h"
 #include "model/path.h"
+#include "model/text.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "os/proc_files.h"
@@ -39,10 +40,7 @@ constexpr std::string_view kBackslash = "\\x5c";
 constexpr int kPasses = 3;
 constexpr std::size_t kDeepest = 64;
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return text;
-}
+std::string_view trimmed(std::string_view text) { return model::trimmed_end(text, model::kEndOfControlFile); }
 
 // The text of a control file that was never set.
 struct Unset {
@@ -264,9 +262,7 @@ std::vector<pid_t> pids_in(const Cgroup& cgroup) {
   const auto text = cgroup.read("cgroup.procs");
   std::string_view rest = text ? std::string_view(*text) : std::string_view();
   while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    if (const auto pid = model::to_number<pid_t>(rest.substr(0, end)); pid && *pid > 0) pids.insert(*pid);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (const auto pid = model::to_number<pid_t>(model::take_line(rest)); pid && *pid > 0) pids.insert(*pid);
   }
   return {pids.begin(), pids.end()};
 }

@@ -2,6 +2,7 @@
 #include "cgroup/processes.h"
 
 #include "model/path.h"
+#include "model/text.h"
 #include "os/beneath.h"
 #include "os/directory.h"
 #include "os/proc_files.h"
@@ -52,12 +53,12 @@ std::optional<std::string> read_at(int directory, const char* name) {
 
 void add_numbers(std::string_view text, std::set<pid_t>& pids) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = model::take_line(text);
     pid_t pid = 0;
     // 0 is a process of another pid namespace, which has no number here.
-    if (std::from_chars(text.data(), text.data() + end, pid).ec == std::errc() && pid > 0) pids.insert(pid);
+    if (std::from_chars(line.data(), line.data() + line.size(), pid).ec == std::errc() && pid > 0)
+      pids.insert(pid);
     if (pids.size() >= kMostNumbers) return;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "model/name.h"
 #include "model/path.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -320,7 +321,7 @@ bool is_guest_vcpu(std::string_view path) {
   std::string_view name = model::last_component(path);
   if (!name.starts_with(kVcpu) || model::last_component(model::parent_path(path)) != "libvirt") return false;
   name.remove_prefix(kVcpu.size());
-  return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos &&
+  return model::is_digits(name) &&
          !guest_name(model::last_component(model::parent_path(model::parent_path(path)))).empty();
 }
 
@@ -364,8 +365,7 @@ bool is_slurm_job(std::string_view path) {
   const std::string_view scope = model::last_component(model::parent_path(path));
   if (!name.starts_with(kJob) || !scope.ends_with(kScope)) return false;
   const std::string_view node = scope.substr(0, scope.size() - kScope.size());
-  return (node.empty() || node.ends_with('_')) && name.size() > kJob.size() &&
-         name.find_first_not_of("0123456789", kJob.size()) == std::string_view::npos;
+  return (node.empty() || node.ends_with('_')) && model::is_digits(name.substr(kJob.size()));
 }
 
 bool has_cpuset_of_runtime(std::string_view path) {

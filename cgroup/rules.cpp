@@ -4,6 +4,7 @@
 #include "cgroup/recognise.h"
 #include "model/cpu_set.h"
 #include "model/glob.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <array>
@@ -24,9 +25,8 @@ std::optional<std::string> read_attribute(int fd, const char* name) {
   const ssize_t size = fgetxattr(fd, name, value.data(), value.size());
   // A value longer than any valid one is reported as such. Cut, it might look valid.
   if (size < 0) return errno == ERANGE ? std::optional<std::string>("(longer than 64 bytes)") : std::nullopt;
-  std::string text(value.data(), static_cast<std::size_t>(size));
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
-  return text;
+  const std::string_view text(value.data(), static_cast<std::size_t>(size));
+  return std::string(model::trimmed_end(text, std::string_view("\n\0", 2)));
 }
 
 // For a message: a user's text is never sent to a terminal or journal unchanged.

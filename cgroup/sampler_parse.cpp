@@ -3,8 +3,7 @@
 
 #include "model/json.h"
 #include "model/number.h"
-
-#include <cstddef>
+#include "model/text.h"
 
 namespace berth::cgroup {
 
@@ -13,22 +12,16 @@ namespace {
 // The word behind `key` and a blank at the start of a line; empty where there is none.
 std::string_view value_of(std::string_view text, std::string_view key) {
   while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
+    std::string_view line = model::take_line(text);
     if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
       line.remove_prefix(key.size() + 1);
       return line;
     }
-    if (end == std::string_view::npos) break;
-    text.remove_prefix(end + 1);
   }
   return {};
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
-  return text;
-}
+std::string_view trimmed(std::string_view text) { return model::trimmed_end(text, model::kEndOfControlFile); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "cgroup/systemd_owner_values.h"
 
 #include "model/number.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,12 +18,6 @@ constexpr std::uint64_t kPercentUs = kSecondUs / 100;  // of a CPU, in microseco
 
 std::optional<std::uint64_t> number(std::string_view text) { return model::to_number<std::uint64_t>(text); }
 
-std::pair<std::string_view, std::string_view> split(std::string_view text, char separator) {
-  const std::size_t at = text.find(separator);
-  if (at == std::string_view::npos) return {text, {}};
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
 std::uint64_t period_of(const UnitSetting& setting) {
   return setting.quota_period_us == kInfinity ? CpuMax().period_us : setting.quota_period_us;
 }
@@ -31,10 +26,9 @@ std::uint64_t period_of(const UnitSetting& setting) {
 std::optional<std::string_view> assigned(std::string_view text, std::string_view key) {
   std::optional<std::string_view> value;
   while (!text.empty()) {
-    const auto [line, rest] = split(text, '\n');
+    const std::string_view line = model::take_line(text);
     if (line.starts_with(key) && line.substr(key.size()).starts_with('='))
       value = line.substr(key.size() + 1);
-    text = rest;
   }
   return value;
 }
@@ -122,9 +116,8 @@ std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view t
       return setting;
     }
     case Attribute::cpu_quota: {
-      const auto [quota, period] = split(text, ' ');
-      const auto quota_us = number(quota);
-      const auto period_us = number(period);
+      const auto quota_us = number(model::take_part(text, " "));
+      const auto period_us = number(text);
       if (!quota_us || !period_us) return std::nullopt;
       setting.quota_us_per_second = *quota_us;
       setting.quota_period_us = *period_us;

@@ -3,6 +3,7 @@
 
 #include "model/json.h"
 #include "model/number.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,12 +34,7 @@ constexpr std::uint64_t kMaxQuotaUs = (std::uint64_t{1} << 44) - 1;
 constexpr std::uint64_t kMinWeight = 1;
 constexpr std::uint64_t kMaxWeight = 10'000;
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\n\r\v\f";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
+std::string_view trimmed(std::string_view text) { return model::trimmed(text, model::kWhiteSpace); }
 
 // "1", "0" or "0 WEIGHT".
 model::Result<CpuIdle> parse_cpu_idle(std::string_view text) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cpu_use.h"
 
-#include <algorithm>
+#include "model/text.h"
+
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -19,7 +20,7 @@ constexpr std::size_t kIoWait = 4;
 
 template <typename Number>
 std::optional<Number> take_number(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text = model::trimmed_start(text, " ");
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;
@@ -43,8 +44,7 @@ std::optional<CpuTimes> take_times(std::string_view& line) {
 std::map<int, CpuTimes> parse_cpu_times(std::string_view stat) {
   std::map<int, CpuTimes> all;
   while (!stat.empty()) {
-    std::string_view line = stat.substr(0, stat.find('\n'));
-    stat.remove_prefix(std::min(line.size() + 1, stat.size()));
+    std::string_view line = model::take_line(stat);
     if (!line.starts_with("cpu") || line.size() < 4 || line[3] == ' ') continue;
     line.remove_prefix(3);
     const auto cpu = take_number<int>(line);

@@ -3,6 +3,7 @@
 
 #include "cli/text.h"
 #include "model/json.h"
+#include "model/text.h"
 #include "topology/discover.h"
 
 #include <algorithm>
@@ -60,9 +61,8 @@ Outcome<model::Snapshot> parse_snapshot(std::ostream& err, const std::string& te
 }
 
 std::vector<std::string_view> split_documents(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
   std::vector<std::string_view> documents;
-  while ((text = text.substr(std::min(text.find_first_not_of(kBlanks), text.size()))), !text.empty()) {
+  while (!(text = model::trimmed_start(text, model::kBlanksAndBreaks)).empty()) {
     int depth = 0;
     bool in_string = false;
     std::size_t end = 0;

@@ -3,6 +3,7 @@
 
 #include "cli/terminal.h"
 #include "cli/text.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <array>
@@ -161,10 +162,9 @@ bool pager_is_wanted() {
 std::size_t rows_of(std::string_view text, std::size_t columns) {
   std::size_t rows = 0;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::size_t width = columns == 0 ? 0 : display_width(uncoloured(text.substr(0, end)));
+    const std::string_view line = model::take_line(text);
+    const std::size_t width = columns == 0 ? 0 : display_width(uncoloured(line));
     rows += width == 0 ? 1 : (width + columns - 1) / columns;
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return rows;
 }

@@ -7,6 +7,7 @@
 #include "model/count_text.h"
 #include "model/json_text.h"
 #include "model/learning.h"
+#include "model/text.h"
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/sums.h"
 
@@ -78,9 +79,7 @@ class Observations {
     std::vector<model::Observation> seen;
     std::size_t line = 0;
     while (!text.empty()) {
-      const auto end = std::min(text.find('\n'), text.size());
-      take(text.substr(0, end), ++line, seen);
-      text.remove_prefix(std::min(end + 1, text.size()));
+      take(model::take_line(text), ++line, seen);
       if (seen.size() > kMostObservations)
         return problem(Exit::wrong_use,
                        fmt::format("{}: more than {} observations", name_, kMostObservations));

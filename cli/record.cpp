@@ -10,6 +10,7 @@
 #include "model/count_text.h"
 #include "model/json.h"
 #include "model/json_text.h"
+#include "model/text.h"
 #include "model/trace.h"
 #include "model/utc_text.h"
 #include "replay/observed.h"
@@ -53,8 +54,7 @@ struct RecordArguments {
 std::string default_file(const std::string& host, double now, const char* ending) {
   std::string name;
   for (const char c : host) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || (c == '.' && !name.empty());
+    const bool plain = model::is_letter_or_digit(c) || c == '-' || (c == '.' && !name.empty());
     if (plain && name.size() < 64) name += c;
   }
   return fmt::format("berth-{}{}{}{}", name, name.empty() ? "" : "-", model::utc_text(now, "%Y%m%dT%H%M%SZ"),

@@ -3,6 +3,7 @@
 
 #include "config/keys.h"
 #include "config/wording.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -76,7 +77,7 @@ std::vector<std::string> names_below(const std::string& prefix) {
   std::vector<std::string> names;
   const auto start = prefix.empty() ? 0 : prefix.size() + 1;
   for (const auto& key : known_keys()) {
-    if (!prefix.empty() && key.name.compare(0, start, prefix + ".") != 0) continue;
+    if (!prefix.empty() && !key.name.starts_with(prefix + ".")) continue;
     auto name = key.name.substr(start, key.name.find('.', start) - start);
     if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
@@ -86,7 +87,7 @@ std::vector<std::string> names_below(const std::string& prefix) {
 
 bool is_table_name(const std::string& name) {
   return std::any_of(known_keys().begin(), known_keys().end(),
-                     [&](const Key& key) { return key.name.compare(0, name.size() + 1, name + ".") == 0; });
+                     [&](const Key& key) { return key.name.starts_with(name + "."); });
 }
 
 std::string in_table(const std::string& prefix) {
@@ -183,14 +184,12 @@ void read_table(Reading& reading, const toml::table& table, const std::string& p
 std::optional<std::string> too_deep(std::string_view text, const std::string& name) {
   std::size_t line = 1;
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto row = text.substr(0, end);
-    const bool comment = row.substr(std::min(row.find_first_not_of(" \t"), row.size())).substr(0, 1) == "#";
+    const auto row = model::take_line(text);
+    const bool comment = model::trimmed_start(row, model::kBlanks).starts_with('#');
     if (!comment && std::count(row.begin(), row.end(), '.') > kMostDotsPerLine) {
       return fmt::format("{}:{}:1: more than {} dots in one line; keys are not nested as deep", name, line,
                          kMostDotsPerLine);
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
     ++line;
   }
   return std::nullopt;
@@ -234,11 +233,7 @@ model::Result<void> apply_document(Settings& settings, std::string_view text, co
 
 model::Result<void> override_setting(Settings& settings, std::string_view assignment) {
   const auto equals = assignment.find('=');
-  const auto trimmed = [](std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    if (first == std::string_view::npos) return std::string_view();
-    return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-  };
+  const auto trimmed = [](std::string_view text) { return model::trimmed(text, model::kBlanks); };
   if (equals == std::string_view::npos || trimmed(assignment.substr(0, equals)).empty()) {
     return fail(ErrorKind::invalid_input,
                 quote(assignment) + " is not of the form KEY=VALUE, such as interference.weighting=request");
@@ -251,7 +246,7 @@ model::Result<void> override_setting(Settings& settings, std::string_view assign
     for (const auto& key : known_keys()) names.push_back(key.name);
     const auto meant = closest(name, names);
     auto message = "unknown setting " + quote(name);
-    if (name == "workload" || name.rfind("workload.", 0) == 0) {
+    if (name == "workload" || name.starts_with("workload.")) {
       message += "; [[workload]] rules are given in a file";
     } else if (is_table_name(name)) {
       message += "; name one of its members, such as " + name + "." + names_below(name).front();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/units.h"
 
+#include "model/number.h"
+#include "model/text.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -17,8 +20,6 @@ namespace {
 
 using model::ErrorKind;
 using model::fail;
-
-constexpr std::string_view kBlank = " \t";
 
 struct TimeUnit {
   std::string_view name;
@@ -40,10 +41,7 @@ std::optional<double> seconds_of(std::string_view unit) {
   return std::nullopt;
 }
 
-void skip_blanks(std::string_view& text) {
-  const auto start = text.find_first_not_of(kBlank);
-  text.remove_prefix(start == std::string_view::npos ? text.size() : start);
-}
+void skip_blanks(std::string_view& text) { text = model::trimmed_start(text, model::kBlanks); }
 
 // Takes a plain decimal ("12", "1.5") off the front; from_chars alone would also take "inf", "-1" and "1e9".
 std::optional<double> take_number(std::string_view& text) {
@@ -117,10 +115,9 @@ model::Result<std::uint64_t> parse_size_bytes(std::string_view text) {
   const unsigned shift = 10U * static_cast<unsigned>(power);
   // Whole numbers stay integers: a double would round sizes above 2^53.
   if (digits.find('.') == std::string_view::npos) {
-    std::uint64_t whole = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
-    if (error != std::errc() || whole > kMost >> shift) return too_large();
-    return whole << shift;
+    const auto whole = model::to_number<std::uint64_t>(digits);
+    if (!whole || *whole > kMost >> shift) return too_large();
+    return *whole << shift;
   }
   const double bytes = std::ldexp(*number, static_cast<int>(shift));
   if (bytes >= static_cast<double>(kMost)) return too_large();

@@ -2,6 +2,7 @@
 #include "config/wording.h"
 
 #include "model/name.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,8 +19,7 @@ constexpr std::size_t kLongestCompared = 48;
 std::string folded(std::string_view word) {
   std::string result(word);
   for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c == '-') c = '_';
+    c = c == '-' ? '_' : model::lower(c);
   }
   return result;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/cpu_set.h"
 
+#include "model/text.h"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -18,13 +20,6 @@ constexpr int kWordBits = 64;
 std::size_t word_of(int cpu) { return static_cast<std::size_t>(cpu) / kWordBits; }
 std::uint64_t bit_of(int cpu) { return std::uint64_t{1} << (static_cast<unsigned>(cpu) % kWordBits); }
 bool in_range(int cpu) { return cpu >= 0 && cpu <= kMaxCpu; }
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const auto begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 // The text goes into one-line messages: keep it short and printable.
 std::string shown(std::string_view text) {
@@ -102,7 +97,7 @@ CpuSet::CpuSet(std::initializer_list<int> cpus) {
 }
 
 Result<CpuSet> CpuSet::parse(std::string_view cpulist) {
-  std::string_view rest = trimmed(cpulist);
+  std::string_view rest = trimmed(cpulist, kWhiteSpace);
   CpuSet set;
   if (rest.empty()) return set;
   while (true) {

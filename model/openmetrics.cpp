@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/openmetrics.h"
 
-#include <algorithm>
+#include "model/text.h"
+
 #include <cstddef>
 
 namespace berth::model {
@@ -20,8 +21,8 @@ struct Metadata {
 
 Metadata split(std::string_view line, std::string_view keyword) {
   line.remove_prefix(keyword.size());
-  const std::size_t end = std::min(line.find(' '), line.size());
-  return {line.substr(0, end), line.substr(std::min(end + 1, line.size()))};
+  const std::string_view name = take_part(line, " ");
+  return {name, line};
 }
 
 // OpenMetrics escapes quotation marks in a HELP, too.
@@ -52,9 +53,7 @@ std::string openmetrics_text(std::string_view text) {
   out.reserve(text.size() + text.size() / 8);
   Metadata help;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = take_line(text);
     if (line.starts_with(kHelp)) {
       help = split(line, kHelp);
     } else if (line.starts_with(kType)) {

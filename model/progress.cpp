@@ -2,6 +2,7 @@
 #include "model/progress.h"
 
 #include "model/path.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -15,16 +16,9 @@ namespace berth::model {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  constexpr const char* kBlanks = " \t\r\n";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 // A whole text that is one finite number of at least 0.
 std::optional<double> parse_number(std::string_view text) {
-  text = trimmed(text);
+  text = trimmed(text, kBlanksAndBreaks);
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, number);

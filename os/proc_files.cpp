@@ -2,6 +2,7 @@
 #include "os/proc_files.h"
 
 #include "model/number.h"
+#include "model/text.h"
 #include "os/file_descriptor.h"
 #include "os/read_file.h"
 
@@ -116,8 +117,7 @@ std::optional<std::string> status_field(const std::filesystem::path& process, st
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!line.starts_with(name) || !line.substr(name.size()).starts_with(':')) continue;
     line.remove_prefix(name.size() + 1);
-    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    return std::string(line);
+    return std::string(model::trimmed_start(line, model::kBlanks));
   }
   return std::nullopt;
 }

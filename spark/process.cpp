@@ -2,6 +2,7 @@
 #include "spark/process.h"
 
 #include "model/path.h"
+#include "model/text.h"
 #include "os/proc_files.h"
 #include "spark/names.h"
 
@@ -84,13 +85,10 @@ std::string address_in(const std::string& url) {
   return is_name(address) ? address : "";
 }
 
-std::vector<std::string> split_at_nul(const std::string& text) {
+std::vector<std::string> split_at_nul(std::string_view text) {
+  constexpr std::string_view kNul("\0", 1);
   std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\0', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  while (!text.empty()) parts.emplace_back(model::take_part(text, kNul));
   return parts;
 }
 

@@ -4,6 +4,7 @@
 #include "model/json.h"
 #include "model/name.h"
 #include "model/number.h"
+#include "model/text.h"
 #include "topology/drm_clients.h"
 #include "topology/sysfs.h"
 
@@ -21,10 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string trimmed(std::string text) {
-  text.erase(text.find_last_not_of(" \t\n") + 1);
-  return text;
-}
+std::string_view trimmed(std::string_view text) { return model::trimmed_end(text, " \t\n"); }
 
 // nullopt where there is no such file, or it holds no number up to `most`.
 std::optional<std::uint64_t> read_number(const fs::path& file, std::uint64_t most) {

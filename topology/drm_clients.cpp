@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/drm_clients.h"
 
+#include "model/text.h"
 #include "os/proc_files.h"
 #include "topology/sysfs.h"
 
@@ -26,7 +27,7 @@ constexpr int kMostFiles = 4096;  // of one process
 
 template <typename T>
 std::optional<T> number_at(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  text = model::trimmed_start(text, model::kBlanks);
   T value{};
   if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
   return value;
@@ -131,15 +132,12 @@ std::string gpu_at_work(std::string_view fdinfo) {
   std::string gpu;
   bool told = false;
   bool works = false;
-  for (std::size_t at = 0; at < fdinfo.size();) {
-    const std::size_t line_end = std::min(fdinfo.find('\n', at), fdinfo.size());
-    const std::string_view line = fdinfo.substr(at, line_end - at);
-    at = line_end + 1;
+  while (!fdinfo.empty()) {
+    const std::string_view line = model::take_line(fdinfo);
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
     const std::string_view key = line.substr(0, colon);
-    std::string_view value = line.substr(colon + 1);
-    value.remove_prefix(std::min(value.find_first_not_of(" \t"), value.size()));
+    const std::string_view value = model::trimmed_start(line.substr(colon + 1), model::kBlanks);
     if (key == "drm-pdev") gpu = value;
     if (const auto work = tells_of_work(key, value)) {
       told = true;

@@ -2,6 +2,7 @@
 #include "topology/xml_fault.h"
 
 #include "model/plain_text.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <charconv>
@@ -13,14 +14,13 @@ namespace berth::topology {
 
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::size_t kMostNameBytes = 32;  // of an element that is quoted
 
 constexpr const char* kWriteOne = "`lstopo FILE.xml` writes one";
 
 void skip(std::string_view& text, std::size_t count) { text.remove_prefix(std::min(count, text.size())); }
 
-void skip_blanks(std::string_view& text) { skip(text, text.find_first_not_of(kBlanks)); }
+void skip_blanks(std::string_view& text) { text = model::trimmed_start(text, model::kBlanksAndBreaks); }
 
 // Moves behind `end`; false where there is none.
 bool skip_past(std::string_view& text, std::string_view end) {
@@ -52,8 +52,7 @@ std::optional<std::string_view> attribute(std::string_view attributes, std::stri
     skip_blanks(attributes);
     const std::size_t equals = attributes.find('=');
     if (equals == std::string_view::npos || equals + 1 >= attributes.size()) return std::nullopt;
-    std::string_view key = attributes.substr(0, equals);
-    key = key.substr(0, key.find_last_not_of(kBlanks) + 1);
+    const auto key = model::trimmed_end(attributes.substr(0, equals), model::kBlanksAndBreaks);
     skip(attributes, equals + 1);
     skip_blanks(attributes);
     if (attributes.empty()) return std::nullopt;

@@ -6,6 +6,7 @@
 #include "daemon/ledger/action_entries.h"
 #include "daemon/ledger/enforcer_log.h"
 #include "model/json.h"
+#include "model/text.h"
 #include "os/log.h"
 #include "spark/shared_now.h"
 
@@ -39,9 +40,8 @@ constexpr double kKillPatience_s = 60;
 constexpr double kEscapes_s = 3;
 
 std::string memory_in_use(const cgroup::Cgroup& cgroup) {
-  auto text = cgroup.read("memory.current").value_or("");
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  const std::string text = cgroup.read("memory.current").value_or("");
+  return std::string(model::trimmed_end(text, "\n"));
 }
 
 // Whether another user than root, or than the one that runs this program, may change the group: its

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enforce/executor_process.h"
 
+#include "model/text.h"
 #include "os/proc_files.h"
 
-#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdint>
@@ -21,10 +21,9 @@ bool names_executor(std::string_view argument) {
 }
 
 bool is_executor(std::string_view command_line) {
+  constexpr std::string_view kNul("\0", 1);
   while (!command_line.empty()) {
-    const std::size_t end = std::min(command_line.find('\0'), command_line.size());
-    if (names_executor(command_line.substr(0, end))) return true;
-    command_line.remove_prefix(std::min(end + 1, command_line.size()));
+    if (names_executor(model::take_part(command_line, kNul))) return true;
   }
   return false;
 }

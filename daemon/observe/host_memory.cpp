@@ -2,6 +2,7 @@
 #include "daemon/observe/host_memory.h"
 
 #include "model/error.h"
+#include "model/text.h"
 #include "os/file_descriptor.h"
 #include "os/read_file.h"
 
@@ -34,7 +35,7 @@ std::optional<Number> number_after(std::string_view text, std::string_view label
   const auto at = text.find(label);
   if (at == std::string_view::npos) return std::nullopt;
   text.remove_prefix(at + label.size());
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  text = model::trimmed_start(text, model::kBlanks);
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return std::nullopt;

@@ -2,6 +2,7 @@
 #include "daemon/observe/progress_file.h"
 
 #include "model/progress.h"
+#include "model/text.h"
 #include "os/mounts.h"
 
 #include <algorithm>
@@ -37,15 +38,10 @@ model::Result<void> check_regular(mode_t mode) {
   return model::fail(ErrorKind::invalid_input, fmt::format("it is {}, not a regular file", what));
 }
 
-std::string_view without_blank_end(std::string_view text) {
-  const auto last = text.find_last_not_of(" \t\r\n");
-  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
-}
-
 // The last line of `text`, which begins at the start of the file where `whole`. Empty where there is none,
 // nullopt where the line's beginning was not read.
 std::optional<std::string_view> last_line(std::string_view text, bool whole) {
-  text = without_blank_end(text);
+  text = model::trimmed_end(text, model::kBlanksAndBreaks);
   const auto line_break = text.rfind('\n');
   if (line_break != std::string_view::npos) return text.substr(line_break + 1);
   return whole || text.empty() ? std::optional(text) : std::nullopt;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/http.h"
 
+#include "model/text.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -9,10 +11,12 @@ namespace berth::daemon {
 
 namespace {
 
+using model::equal_ignoring_case;
+using model::is_visible;
+using model::take_part;
+
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHead = "HEAD";
-
-bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
 
 // RFC 9110, 5.6.2.
 bool is_token(std::string_view text) {
@@ -20,12 +24,6 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
     return is_visible(c) && kSeparators.find(c) == std::string_view::npos;
   });
-}
-
-bool equal_ignoring_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 struct RequestLine {
@@ -62,9 +60,7 @@ std::string_view path_of(std::string_view target) {
 bool are_fields(std::string_view text, bool host_wanted) {
   int hosts = 0;
   while (!text.empty()) {
-    const auto end = text.find(kLineEnd);
-    const auto line = text.substr(0, end);
-    text.remove_prefix(end + kLineEnd.size());
+    const auto line = take_part(text, kLineEnd);
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
     const auto value = line.substr(colon + 1);
@@ -74,19 +70,7 @@ bool are_fields(std::string_view text, bool host_wanted) {
   return hosts == 1 || (hosts == 0 && !host_wanted);
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto begin = std::min(text.find_first_not_of(" \t"), text.size());
-  text.remove_prefix(begin);
-  return text.substr(0, text.find_last_not_of(" \t") + 1);
-}
-
-// The part up to `end`, which is removed with it.
-std::string_view take(std::string_view& text, char end) {
-  const auto at = std::min(text.find(end), text.size());
-  const auto part = trimmed(text.substr(0, at));
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return part;
-}
+std::string_view trimmed(std::string_view text) { return model::trimmed(text, model::kBlanks); }
 
 // A weight in thousandths, 0 to 1000 (RFC 9110, 12.4.2); 0 for anything else.
 int weight_of(std::string_view text) {
@@ -111,13 +95,13 @@ struct Wishes {
 Wishes wishes_in(std::string_view accept) {
   Wishes wishes;
   while (!accept.empty()) {
-    std::string_view range = take(accept, ',');
-    const auto type = take(range, ';');
+    std::string_view range = take_part(accept, ",");
+    const auto type = trimmed(take_part(range, ";"));
     int weight = 1000;
     bool known_version = true;
     while (!range.empty()) {
-      std::string_view parameter = take(range, ';');
-      const auto name = take(parameter, '=');
+      std::string_view parameter = take_part(range, ";");
+      const auto name = trimmed(take_part(parameter, "="));
       if (equal_ignoring_case(name, "q")) weight = weight_of(trimmed(parameter));
       if (equal_ignoring_case(name, "version"))
         known_version = trimmed(parameter) == "1.0.0" || trimmed(parameter) == "0.0.1";
@@ -173,9 +157,7 @@ std::optional<HttpStatus> judge_request(std::string_view received, std::string_v
 bool prefers_openmetrics(std::string_view request) {
   Wishes wishes;
   while (!request.empty()) {
-    const auto end = std::min(request.find(kLineEnd), request.size());
-    const auto line = request.substr(0, end);
-    request.remove_prefix(std::min(end + kLineEnd.size(), request.size()));
+    const auto line = take_part(request, kLineEnd);
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || !equal_ignoring_case(line.substr(0, colon), "accept")) continue;
     const Wishes more = wishes_in(line.substr(colon + 1));

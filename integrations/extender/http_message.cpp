@@ -2,6 +2,7 @@
 #include "integrations/extender/http_message.h"
 
 #include "model/number.h"
+#include "model/text.h"
 
 #include <algorithm>
 
@@ -11,27 +12,15 @@ namespace berth::extender {
 
 namespace {
 
+using model::equal_ignoring_case;
 using model::ErrorKind;
+using model::is_visible;
 
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
-bool is_visible(char c) { return c > ' ' && c < '\x7F'; }
-
 bool all_visible(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_visible);
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
-  return text.substr(0, text.find_last_not_of(" \t") + 1);
 }
 
 tl::unexpected<model::Error> malformed(const char* why) { return model::fail(ErrorKind::invalid_input, why); }
@@ -55,12 +44,13 @@ model::Result<RequestHead> parse_line(std::string_view line) {
 const char* take_field(RequestHead& head, std::string_view line, bool& has_length) {
   const auto colon = line.find(':');
   if (colon == std::string_view::npos || !all_visible(line.substr(0, colon))) return "a header is malformed";
-  const std::string name = lower(line.substr(0, colon));
-  const std::string value = lower(trimmed(line.substr(colon + 1)));
-  if (name == "transfer-encoding") return "the body's length is not known (chunked)";
-  if (name == "connection" && value == "close") head.keep = false;
-  if (name == "expect" && value == "100-continue") head.continues = true;
-  if (name != "content-length") return "";
+  const auto name = line.substr(0, colon);
+  const auto value = model::trimmed(line.substr(colon + 1), model::kBlanks);
+  if (equal_ignoring_case(name, "transfer-encoding")) return "the body's length is not known (chunked)";
+  if (equal_ignoring_case(name, "connection") && equal_ignoring_case(value, "close")) head.keep = false;
+  if (equal_ignoring_case(name, "expect") && equal_ignoring_case(value, "100-continue"))
+    head.continues = true;
+  if (!equal_ignoring_case(name, "content-length")) return "";
   const auto length = model::to_number<std::size_t>(value);
   // Two lengths could be understood in two ways.
   if (!length || has_length) return "the Content-Length is malformed";
@@ -106,12 +96,7 @@ model::Result<std::optional<RequestHead>> parse_head(std::string_view received) 
     return std::optional<RequestHead>();
   }
   std::string_view rest = received.substr(0, end);
-  const auto take_line = [&rest] {
-    const auto at = std::min(rest.find(kLineEnd), rest.size());
-    const auto line = rest.substr(0, at);
-    rest.remove_prefix(std::min(at + kLineEnd.size(), rest.size()));
-    return line;
-  };
+  const auto take_line = [&rest] { return model::take_part(rest, kLineEnd); };
   auto head = parse_line(take_line());
   if (!head) return model::fail(head.error());
   bool has_length = false;

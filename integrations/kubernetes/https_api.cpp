@@ -3,6 +3,7 @@
 
 #include "integrations/kubernetes/node.h"
 #include "integrations/kubernetes/pem_files.h"
+#include "model/text.h"
 #include "os/read_file.h"
 #include "os/user_file.h"
 
@@ -107,10 +108,9 @@ model::Result<std::string> read_token(const std::string& path) {
   std::string token;
   if (!os::read_up_to(file->get(), kMaxTokenBytes + 1, token))
     return model::fail(model::Error::from_errno(errno, path));
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  const auto visible = [](char c) { return c > ' ' && c < '\x7F'; };
+  token.resize(model::trimmed_end(token, "\r\n").size());
   if (token.empty()) return model::fail(model::ErrorKind::invalid_input, path + " is empty");
-  if (token.size() > kMaxTokenBytes || !std::all_of(token.begin(), token.end(), visible))
+  if (token.size() > kMaxTokenBytes || !std::all_of(token.begin(), token.end(), model::is_visible))
     return model::fail(model::ErrorKind::invalid_input, path + ": this is no bearer token");
   return token;
 }

@@ -4,6 +4,7 @@
 #include "integrations/kubernetes/settings.h"
 #include "model/dns_name.h"
 #include "model/plain_text.h"
+#include "model/text.h"
 #include "os/read_file.h"
 #include "os/user_file.h"
 
@@ -169,7 +170,7 @@ std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, con
   if (const auto status = line.each(second)) return *status;
 
   if (options.node.empty()) {
-    for (const char c : host) options.node += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    for (const char c : host) options.node += model::lower(c);
     if (const auto why = model::why_no_subdomain(options.node))
       return wrong_option(fmt::format("the host's name is no node's: {}; give --node NAME", *why));
   }

@@ -7,6 +7,7 @@
 #include "model/json_reader.h"
 #include "model/json_text.h"
 #include "model/plain_text.h"
+#include "model/text.h"
 #include "model/utc_text.h"
 
 #include <algorithm>
@@ -82,8 +83,7 @@ Pod read_pod(const JsonValue& value) {
 std::string read_mark(const JsonValue& value) {
   std::string mark = value.line();
   const auto allowed = [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '=';
+    return model::is_letter_or_digit(c) || c == '-' || c == '_' || c == '=';
   };
   if (!std::all_of(mark.begin(), mark.end(), allowed)) value.fail("is no mark of a list");
   return mark;

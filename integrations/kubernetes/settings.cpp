@@ -3,6 +3,7 @@
 
 #include "model/dns_name.h"
 #include "model/number.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <array>
@@ -71,13 +72,12 @@ Refusal take_server(Options& options, std::string_view value) {
   if (!secure && !value.starts_with(kHttp)) return "it begins with neither https:// nor http://";
   std::string_view rest = value.substr(secure ? kHttps.size() : kHttp.size());
   const auto allowed = [](char c) {
-    return c > ' ' && c < '\x7F' && std::string_view("@?#\\").find(c) == std::string_view::npos;
+    return model::is_visible(c) && std::string_view("@?#\\").find(c) == std::string_view::npos;
   };
   if (value.size() > kMaxUrlBytes || host_of(rest).empty() || !std::all_of(rest.begin(), rest.end(), allowed))
     return "it is no URL of a server";
   if (!secure && !is_loopback(host_of(rest))) return "without TLS it may be a loopback address alone";
-  while (value.ends_with('/')) value.remove_suffix(1);
-  options.access.server = value;
+  options.access.server = model::trimmed_end(value, "/");
   return std::nullopt;
 }
 

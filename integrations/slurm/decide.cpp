@@ -92,9 +92,7 @@ std::optional<std::string> extra_with(const std::optional<std::string>& present,
   return text;
 }
 
-bool is_own(const std::optional<std::string>& reason) {
-  return reason && reason->rfind(kReasonPrefix, 0) == 0;
-}
+bool is_own(const std::optional<std::string>& reason) { return reason && reason->starts_with(kReasonPrefix); }
 
 Service service_of(const Node& node, const Wanted& wanted) {
   if (!wanted.reason.empty()) return node.takes_no_work() ? Service::keep : Service::drain;

@@ -3,6 +3,7 @@
 
 #include "model/json.h"
 #include "model/number.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <array>
@@ -16,24 +17,7 @@ namespace berth::slurm {
 namespace {
 
 using model::ErrorKind;
-
-bool is_letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool is_printable(char c) { return c > ' ' && c < '\x7f'; }
-
-bool same_letters(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
-                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
-  return text;
-}
+using model::is_letter_or_digit;
 
 // Lines whose whole rest is one value. Those of the second list are free text: only such lines follow.
 constexpr std::array<std::string_view, 1> kWholeLines{"Gres"};
@@ -52,9 +36,8 @@ bool is_name(std::string_view text) {
 
 void read_words(std::string_view line, Fields& fields) {
   while (!line.empty()) {
-    const std::size_t space = std::min(line.find(' '), line.size());
-    const std::string_view word = line.substr(0, space);
-    line = trimmed(line.substr(space));
+    const std::string_view word = model::take_part(line, " ");
+    line = model::trimmed_start(line, model::kBlanks);
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || !is_name(word.substr(0, equals))) continue;
     fields.figures.emplace(word.substr(0, equals), word.substr(equals + 1));
@@ -65,15 +48,13 @@ model::Result<Fields> fields_of(std::string_view text) {
   Fields fields;
   bool figures_end = false;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line =
+        model::trimmed_end(model::trimmed_start(model::take_line(text), model::kBlanks), " \t\r");
     if (line.size() > kMaxLineBytes)
       return model::fail(ErrorKind::invalid_input,
                          fmt::format("a line is longer than {} bytes", kMaxLineBytes));
-    const std::size_t equals = std::min(line.find('='), line.size());
-    const std::string_view name = line.substr(0, equals);
-    const std::string_view rest = line.substr(std::min(equals + 1, line.size()));
+    std::string_view rest = line;
+    const std::string_view name = model::take_part(rest, "=");
     if (std::find(kFreeText.begin(), kFreeText.end(), name) != kFreeText.end()) {
       fields.texts.emplace(name, rest);
       // Slurm prints figures after the name of the operating system, which root of the node chose.
@@ -93,7 +74,7 @@ model::Result<Fields> fields_of(std::string_view text) {
 model::Result<std::vector<std::string>> gres_of(std::string_view list) {
   std::vector<std::string> entries;
   if (list.empty() || list == "(null)") return entries;
-  if (!std::all_of(list.begin(), list.end(), is_printable) ||
+  if (!std::all_of(list.begin(), list.end(), model::is_visible) ||
       list.find_first_of("\"'\\") != std::string_view::npos)
     return model::fail(ErrorKind::invalid_input, "Gres has characters that no resource has");
   int depth = 0;
@@ -146,9 +127,7 @@ void read_state(std::string_view text, Node& node) {
   while (!text.empty() && !is_letter_or_digit(text.back()) && text.back() != '_') text.remove_suffix(1);
   bool first = true;
   while (!text.empty()) {
-    const std::size_t plus = std::min(text.find('+'), text.size());
-    const std::string word(text.substr(0, plus));
-    text.remove_prefix(std::min(plus + 1, text.size()));
+    const std::string word(model::take_part(text, "+"));
     if (first) {
       node.base_state = word;
     } else {
@@ -166,7 +145,7 @@ std::optional<std::string> why_no_node_name(std::string_view name) {
   const auto allowed = [](char c) { return is_letter_or_digit(c) || c == '.' || c == '-' || c == '_'; };
   if (!is_letter_or_digit(name.front()) || !std::all_of(name.begin(), name.end(), allowed))
     return "it has other characters than letters, digits, dots, hyphens and underscores";
-  if (same_letters(name, "all")) return "it means all nodes";
+  if (model::equal_ignoring_case(name, "all")) return "it means all nodes";
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 #include "spark/sparkd/driver.h"
 
 #include "model/name.h"
+#include "model/text.h"
 
 #include <algorithm>
 #include <array>
@@ -24,8 +25,7 @@ constexpr std::size_t kMostProblemBytes = 400;
 std::string escaped(const std::string& text) {
   std::string path;
   for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.';
+    const bool plain = model::is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
     path += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return path;

@@ -2,6 +2,8 @@
 // Names are those of Spark's EventLogFileWriters.scala (3.x and 4.x).
 #include "spark/sparkd/event_log_file.h"
 
+#include "model/text.h"
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -34,7 +36,7 @@ std::string sanitised(const std::string& name) {
     } else if (c == '.' || c == '$' || c == '{' || c == '}' || c == '\'' || c == '"') {
       clean += '_';
     } else {
-      clean += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      clean += model::lower(c);
     }
   }
   return clean;

@@ -4,15 +4,15 @@
 #include "model/bounds.h"
 #include "model/json.h"
 #include "model/json_reader.h"
+#include "model/number.h"
+#include "model/text.h"
 #include "policies/spark/forecast/forecast.h"
 #include "policies/spark/forecast/rivals.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <system_error>
 
 #include <fmt/core.h>
 
@@ -42,21 +42,7 @@ std::optional<double> expect(ForecastMethod method, std::span<const model::Memor
   return std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r";
-  const auto first = text.find_first_not_of(kBlank);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-// The whole text as a number.
-template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
+constexpr std::string_view kBlank = " \t\r";
 
 // The reading of a line, or the reason why it has none.
 model::Result<model::MemoryReading> parse_line(std::string_view line) {
@@ -66,13 +52,13 @@ model::Result<model::MemoryReading> parse_line(std::string_view line) {
   if (line.size() > kMostTraceLine) return refuse(fmt::format("longer than {} bytes", kMostTraceLine));
   const auto comma = line.find(',');
   if (comma == std::string_view::npos) return refuse("no comma between time and bytes");
-  const std::string_view time_text = trimmed(line.substr(0, comma));
-  const std::string_view bytes_text = trimmed(line.substr(comma + 1));
-  const auto time = number_in<double>(time_text);
+  const std::string_view time_text = model::trimmed(line.substr(0, comma), kBlank);
+  const std::string_view bytes_text = model::trimmed(line.substr(comma + 1), kBlank);
+  const auto time = model::to_number<double>(time_text);
   if (!time || !(*time >= 0 && *time <= model::kLastTime_s))
     return refuse(fmt::format("{} is no time in seconds, 0 to {:.0f}", model::in_quotes(time_text),
                               model::kLastTime_s));
-  const auto bytes = number_in<std::uint64_t>(bytes_text);
+  const auto bytes = model::to_number<std::uint64_t>(bytes_text);
   if (!bytes || *bytes > model::kMaxBytes)
     return refuse(
         fmt::format("{} is no number of bytes, 0 to {}", model::in_quotes(bytes_text), model::kMaxBytes));
@@ -100,9 +86,7 @@ model::Result<std::vector<model::MemoryReading>> parse_memory_trace(std::string_
   std::vector<model::MemoryReading> readings;
   std::size_t number = 0;
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = model::trimmed(model::take_line(text), kBlank);
     ++number;
     if (line.empty() || line.front() == '#' || (number == 1 && line == "time,bytes")) continue;
     const auto reading = parse_line(line);
