@@ -27,14 +27,6 @@ static void fields(FieldWriter& io, const PinExplanation& pin) {
   io.required("search_reason", pin.search_reason, as::text);
 }
 
-// The value that an action sets is in the plan, and in its reason.
-static void fields(FieldWriter& io, const Action& action) {
-  io.out().member("kind", action.kind());
-  io.required("policy", action.policy, as::line);
-  io.required("decision", action.decision, as::line);
-  io.required("reason", action.reason, as::text);
-}
-
 static void fields(FieldWriter& io, const Payer& payer) {
   io.required("workload", payer.workload, as::name);
   io.required("held", payer.held, as::object);
@@ -58,6 +50,14 @@ static void fields(FieldWriter& io, const ApplicationExplanation& application) {
 }
 
 namespace {
+
+// The value that an action sets is in the plan, and in its reason.
+struct AsReason {
+  void write(JsonWriter& out, const Action& action) const {
+    out.begin_object().member("kind", action.kind()).member("policy", action.policy);
+    out.member("decision", action.decision).member("reason", action.reason).end_object();
+  }
+};
 
 template <typename T>
 struct Limit {
@@ -119,12 +119,12 @@ static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
   io.required("payers", explained.payers, as::list(as::object));
   io.nullable("eviction", explained.eviction, as::object);
   io.nullable("application", explained.application, as::object);
-  io.required("actions", explained.actions, as::list(as::object));
+  io.required("actions", explained.actions, as::list(AsReason()));
 }
 
 static void fields(FieldWriter& io, const DecisionExplanation& decision) {
   io.required("id", decision.id, as::name);
-  io.nullable("planned", decision.planned, as::object);
+  io.nullable("planned", decision.planned, AsReason());
   io.nullable("planned_at", decision.planned_at, as::time);
   io.required("present", decision.present, as::flag);
   io.required("entries", std::vector<std::string>(), as::list(as::text));  // the caller has them
