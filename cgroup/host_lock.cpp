@@ -2,6 +2,7 @@
 #include "cgroup/host_lock.h"
 
 #include "cgroup/hierarchy.h"
+#include "os/log.h"
 
 #include <system_error>
 #include <utility>
@@ -25,8 +26,12 @@ model::Result<HostLock> lock_host(const std::filesystem::path& cgroup_root,
   lock.file = std::move(*taken);
   if (!kernels_own) return lock;
   auto tree = os::lock_in_place(cgroup_root / kTreeLock, "this host");
-  if (!tree) return model::fail(tree.error());
-  lock.tree = std::move(*tree);
+  if (!tree && tree.error().kind() == model::ErrorKind::refused) return model::fail(tree.error());
+  if (tree) {
+    lock.tree = std::move(*tree);
+  } else {
+    os::log_warning("{}; a berthd in a container is not kept out", tree.error().message());
+  }
   return lock;
 }
 

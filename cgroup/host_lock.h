@@ -13,12 +13,13 @@ namespace berth::cgroup {
 // `berthd --restore`.
 inline constexpr const char* kHostLock = "/run/berth/berthd.lock";
 // A file of the tree's root that is locked, too. A privileged container has a /run of its own, but the same
-// tree. Only root can open this file, and berth writes nothing into it (Linux 5.19 and later).
+// tree. Only root can open this file of the root cgroup, and berth writes nothing into it (Linux 5.19 and
+// later).
 inline constexpr const char* kTreeLock = "memory.reclaim";
 
 struct HostLock {
   os::LockFile file;
-  os::FileDescriptor tree;  // invalid where the kernel has no such file
+  os::FileDescriptor tree;  // invalid where the file is missing or cannot be opened
 };
 
 // Takes the lock that belongs to the tree at `cgroup_root`. For a tree of this kernel that is kHostLock with
