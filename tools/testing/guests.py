@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from . import junit
-from .parts import HARNESS, Part
+from .parts import HARNESS, Part, settings
 from .tree import Inputs, Tree, facts
 
 # By the directories of modules: which tests of tests/vm show fastest that a change broke something on a booted host.
@@ -57,7 +57,7 @@ def tests(tree: Tree) -> dict[str, Inputs]:
             modules.setdefault(f"tests/vm/{test}", []).append(module)
     common = tree.files("tests/vm/*", "!tests/vm/test_*", "!tests/vm/demo", "tests/spark/fake_driver.py", "*meson.build", "meson_options.txt", "!tests/*.build", *HARNESS)
     return {
-        test: common | tree.files(test.split("::")[0], *(f"{module}/*" for module in named)) | facts(f"quick {test}")
+        test: common | tree.files(test.split("::")[0], *(f"{module}/*" for module in named)) | facts(f"quick {test}") | settings()
         for test, named in modules.items()
     }
 
