@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <ctime>
 #include <memory>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -92,8 +93,7 @@ struct Sampler::State {
   std::size_t max_kept = 0;
   std::size_t round = 0;
   bool caches_wanted = false;
-  bool nodes_wanted = false;
-  bool idle_wanted = false;
+  std::set<Attribute> wanted;
   std::size_t most_cores = 0;
   bool has_cpuset = true;
   bool has_cpu = true;
@@ -322,22 +322,20 @@ struct Sampler::State {
     entry.period_us = period_us;
   }
 
-  void read_memory_nodes(Entry& entry) const {
-    std::optional<model::CpuSet>& nodes = entry.last->memory_nodes;
-    if (!nodes_wanted || !has_cpuset) {
-      nodes.reset();
-      return;
-    }
-    std::array<char, 4096> buffer;
-    nodes = model::CpuSet::parse(setting(*entry.cgroup, "cpuset.mems", buffer)).value_or(model::CpuSet());
+  bool has(Attribute attribute) const {
+    const std::string_view name = controller(attribute);
+    return name == "cpuset" ? has_cpuset : name == "cpu" ? has_cpu : has_memory;
   }
 
-  void read_cpu_idle(Entry& entry) const {
-    std::optional<CpuIdle>& priority = entry.last->cpu_idle;
-    priority.reset();
-    if (!idle_wanted || !has_cpu) return;
-    const auto value = read_value(*entry.cgroup, Attribute::cpu_idle);
-    if (value) priority = std::get<CpuIdle>(*value);
+  void read_asked(Entry& entry, Attribute attribute) const {
+    auto value = wanted.contains(attribute) && has(attribute)
+                     ? std::optional(read_value(*entry.cgroup, attribute))
+                     : std::nullopt;
+    if (value && *value) {
+      entry.last->asked.insert_or_assign(attribute, std::move(**value));
+    } else {
+      entry.last->asked.erase(attribute);
+    }
   }
 
   void read_settings(Entry& entry) const {
@@ -346,8 +344,9 @@ struct Sampler::State {
       read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
       read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     }
-    read_memory_nodes(entry);
-    read_cpu_idle(entry);
+    for (const Attribute attribute : kAttributes) {
+      if (is_asked(attribute)) read_asked(entry, attribute);
+    }
     if (has_cpu) read_quota(entry);
     if (has_memory) {
       std::array<char, 4096> buffer;
@@ -373,8 +372,10 @@ struct Sampler::State {
     const bool due = turn || entry.settings_due;
     if (due) {
       read_settings(entry);
-    } else if (entry.last->cpu_idle && entry.last->cpu_idle->idle) {
-      read_cpu_idle(entry);  // what borrows vCPUs loses them in the sample in which it is idle no more
+    } else if (entry.last->value(Attribute::cpu_idle) == Value(CpuIdle{.idle = true})) {
+      read_asked(
+          entry,
+          Attribute::cpu_idle);  // what borrows vCPUs loses them in the sample in which it is idle no more
     }
     read_cache(entry, due);
     const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
@@ -502,14 +503,24 @@ void Sampler::set_most_cores(std::size_t cores) { state_->most_cores = cores; }
 
 void Sampler::want_caches(bool wanted) { state_->caches_wanted = wanted; }
 
-void Sampler::want_memory_nodes(bool wanted) {
-  if (std::exchange(state_->nodes_wanted, wanted) == wanted) return;
+void Sampler::want(Attribute attribute, bool wanted) {
+  if (state_->wanted.contains(attribute) == wanted) return;
+  if (wanted) {
+    state_->wanted.insert(attribute);
+  } else {
+    state_->wanted.erase(attribute);
+  }
   for (auto& [id, entry] : state_->entries) entry.settings_due = true;
 }
 
-void Sampler::want_cpu_idle(bool wanted) {
-  if (std::exchange(state_->idle_wanted, wanted) == wanted) return;
-  for (auto& [id, entry] : state_->entries) entry.settings_due = true;
+std::optional<Value> Sampler::Reading::value(Attribute attribute) const {
+  if (is_asked(attribute)) {
+    const auto known = asked.find(attribute);
+    return known != asked.end() ? std::optional(known->second) : std::nullopt;
+  }
+  if (attribute == Attribute::cpus) return cpus;
+  if (attribute == Attribute::cpu_quota) return cpu_max;
+  return memory_high(memory_high_bytes);
 }
 
 const Sampler::Readings& Sampler::readings() const { return state_->readings; }

@@ -71,10 +71,8 @@ class Sampler {
   void set_most_cores(std::size_t cores);
   // Whether the samples from here on tell the page cache. If so, the next one tells all of it.
   void want_caches(bool wanted);
-  // Whether the samples from here on tell cpuset.mems; likewise.
-  void want_memory_nodes(bool wanted);
-  // Whether the samples from here on tell cpu.idle; likewise.
-  void want_cpu_idle(bool wanted);
+  // Whether the samples from here on tell an attribute that is asked for (model/attribute.h); likewise.
+  void want(Attribute attribute, bool wanted);
 
   struct Reading {
     // This sample read it. Else it was not its turn: rates, pressure and page cache are not known, and the
@@ -87,11 +85,10 @@ class Sampler {
     // controller memory_bytes is nullopt.
     std::optional<model::UsageSample> sample;
     std::optional<double> cpu_pressure_some_avg10;  // percent; null where there is no PSI
-    model::CpuSet cpus;                         // cpuset.cpus; empty where unset or without the controller
-    model::CpuSet effective_cpus;               // cpuset.cpus.effective; empty without the controller
-    std::optional<model::CpuSet> memory_nodes;  // cpuset.mems; nullopt where it is not wanted
-    std::optional<CpuIdle> cpu_idle;            // nullopt where it is not wanted
-    CpuMax cpu_max;                             // the unset value without the controller
+    model::CpuSet cpus;                // cpuset.cpus; empty where unset or without the controller
+    model::CpuSet effective_cpus;      // cpuset.cpus.effective; empty without the controller
+    CpuMax cpu_max;                    // the unset value without the controller
+    std::map<Attribute, Value> asked;  // the wanted ones of those that are asked for
     std::optional<double> cpu_quota_cores;
     std::optional<std::uint64_t> memory_high_bytes;
     // Share, 0..1, of the quota's periods since the reading before in which the group used its quota up and
@@ -110,6 +107,9 @@ class Sampler {
     // the counter jumped, and there is no sample.
     std::optional<double> impossible_cores;
     bool gone = false;  // the cgroup vanished between two reads
+
+    // nullopt where it is not wanted.
+    std::optional<Value> value(Attribute attribute) const;
   };
   using Readings = std::map<std::string, Reading>;  // by id
   // `now` in epoch seconds stamps the samples; rates are over monotonic time. One pass over all workloads.

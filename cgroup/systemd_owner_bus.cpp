@@ -147,21 +147,16 @@ struct Reader {
 
 using Setting = sdbus::Struct<std::string, sdbus::Variant>;
 
-std::vector<Setting> properties_of(Attribute attribute, const UnitSetting& setting) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return {Setting{std::string("AllowedCPUs"), sdbus::Variant(cpu_bytes(setting.allowed_cpus))}};
-    case Attribute::cpu_quota:
-      return {Setting{std::string("CPUQuotaPerSecUSec"), sdbus::Variant(setting.quota_us_per_second)},
-              Setting{std::string("CPUQuotaPeriodUSec"), sdbus::Variant(setting.quota_period_us)}};
-    case Attribute::memory_nodes:
-      return {Setting{std::string("AllowedMemoryNodes"), sdbus::Variant(cpu_bytes(setting.allowed_nodes))}};
-    case Attribute::cpu_idle:
-      return {Setting{std::string("CPUWeight"), sdbus::Variant(setting.cpu_weight)}};
-    case Attribute::memory_high:
-      break;
+std::vector<Setting> settings_of(Attribute attribute, const UnitSetting& setting) {
+  std::vector<Setting> settings;
+  for (const UnitProperty& property : properties_of(attribute)) {
+    const auto* list = std::get_if<UnitProperty::List>(&property.member);
+    settings.emplace_back(std::string(property.name),
+                          list != nullptr
+                              ? sdbus::Variant(cpu_bytes(setting.**list))
+                              : sdbus::Variant(setting.*std::get<UnitProperty::Number>(property.member)));
   }
-  return {Setting{std::string("MemoryHigh"), sdbus::Variant(setting.memory_high_bytes)}};
+  return settings;
 }
 
 using Properties = std::map<std::string, sdbus::Variant>;
@@ -338,23 +333,12 @@ model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute a
   return ask(fmt::format("reading properties of {}", unit), [=](Connection& bus) {
     const Reader reader{bus.get(), unit_path(unit), unit_interface(unit), bus.timeout};
     UnitSetting setting;
-    switch (attribute) {
-      case Attribute::cpus:
-        setting.allowed_cpus = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>("AllowedCPUs"));
-        break;
-      case Attribute::cpu_quota:
-        setting.quota_us_per_second = reader.get<std::uint64_t>("CPUQuotaPerSecUSec");
-        setting.quota_period_us = reader.get<std::uint64_t>("CPUQuotaPeriodUSec");
-        break;
-      case Attribute::memory_nodes:
-        setting.allowed_nodes = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>("AllowedMemoryNodes"));
-        break;
-      case Attribute::cpu_idle:
-        setting.cpu_weight = reader.get<std::uint64_t>("CPUWeight");
-        break;
-      case Attribute::memory_high:
-        setting.memory_high_bytes = reader.get<std::uint64_t>("MemoryHigh");
-        break;
+    for (const UnitProperty& property : properties_of(attribute)) {
+      if (const auto* list = std::get_if<UnitProperty::List>(&property.member)) {
+        setting.** list = cpus_of_bytes(reader.get<std::vector<std::uint8_t>>(property.name));
+      } else {
+        setting.*std::get<UnitProperty::Number>(property.member) = reader.get<std::uint64_t>(property.name);
+      }
     }
     return setting;
   });
@@ -367,7 +351,7 @@ model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribu
         ->callMethod("SetUnitProperties")
         .onInterface(kManager)
         .withTimeout(bus.timeout)
-        .withArguments(unit, true, properties_of(attribute, setting));
+        .withArguments(unit, true, settings_of(attribute, setting));
   });
 }
 

@@ -5,6 +5,7 @@
 #include "model/text.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/core.h>
@@ -44,7 +45,25 @@ std::optional<model::CpuSet> assigned_list(std::string_view text, std::string_vi
   return std::move(*numbers);
 }
 
+using Setting = UnitSetting;
+constexpr std::array kCpus{UnitProperty{"AllowedCPUs", "AllowedCPUs", &Setting::allowed_cpus}};
+constexpr std::array kQuota{
+    UnitProperty{"CPUQuotaPerSecUSec", "CPUQuota", &Setting::quota_us_per_second},
+    UnitProperty{"CPUQuotaPeriodUSec", "CPUQuotaPeriodSec", &Setting::quota_period_us}};
+constexpr std::array kMemoryHigh{UnitProperty{"MemoryHigh", "MemoryHigh", &Setting::memory_high_bytes}};
+constexpr std::array kNodes{
+    UnitProperty{"AllowedMemoryNodes", "AllowedMemoryNodes", &Setting::allowed_nodes}};
+constexpr std::array kWeight{UnitProperty{"CPUWeight", "CPUWeight", &Setting::cpu_weight}};
+
+// In the order of Attribute.
+constexpr std::array<std::span<const UnitProperty>, kAttributes.size()> kProperties{
+    kCpus, kQuota, kMemoryHigh, kNodes, kWeight};
+
 }  // namespace
+
+std::span<const UnitProperty> properties_of(Attribute attribute) {
+  return kProperties.at(model::index_of(attribute));
+}
 
 UnitSetting setting_of(const Value& value) {
   UnitSetting setting;
@@ -91,57 +110,33 @@ Value value_of(Attribute attribute, const UnitSetting& setting) {
 }
 
 std::string setting_text(Attribute attribute, const UnitSetting& setting) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return setting.allowed_cpus.to_string();
-    case Attribute::cpu_quota:
-      return fmt::format("{} {}", setting.quota_us_per_second, setting.quota_period_us);
-    case Attribute::memory_nodes:
-      return setting.allowed_nodes.to_string();
-    case Attribute::cpu_idle:
-      return fmt::format("{}", setting.cpu_weight);
-    case Attribute::memory_high:
-      break;
+  std::string text;
+  const char* separator = "";
+  for (const UnitProperty& property : properties_of(attribute)) {
+    text += std::exchange(separator, " ");
+    if (const auto* list = std::get_if<UnitProperty::List>(&property.member)) {
+      text += (setting.**list).to_string();
+    } else {
+      text += fmt::format("{}", setting.*std::get<UnitProperty::Number>(property.member));
+    }
   }
-  return fmt::format("{}", setting.memory_high_bytes);
+  return text;
 }
 
 std::optional<UnitSetting> parse_setting(Attribute attribute, std::string_view text) {
   UnitSetting setting;
-  switch (attribute) {
-    case Attribute::cpus: {
-      const auto cpus = model::CpuSet::parse(text);
-      if (!cpus) return std::nullopt;
-      setting.allowed_cpus = *cpus;
-      return setting;
+  for (const UnitProperty& property : properties_of(attribute)) {
+    if (const auto* list = std::get_if<UnitProperty::List>(&property.member)) {
+      auto numbers = model::CpuSet::parse(std::exchange(text, {}));
+      if (!numbers) return std::nullopt;
+      setting.** list = std::move(*numbers);
+    } else {
+      const auto value = number(model::take_part(text, " "));
+      if (!value) return std::nullopt;
+      setting.*std::get<UnitProperty::Number>(property.member) = *value;
     }
-    case Attribute::cpu_quota: {
-      const auto quota_us = number(model::take_part(text, " "));
-      const auto period_us = number(text);
-      if (!quota_us || !period_us) return std::nullopt;
-      setting.quota_us_per_second = *quota_us;
-      setting.quota_period_us = *period_us;
-      return setting;
-    }
-    case Attribute::memory_nodes: {
-      const auto nodes = model::CpuSet::parse(text);
-      if (!nodes) return std::nullopt;
-      setting.allowed_nodes = *nodes;
-      return setting;
-    }
-    case Attribute::cpu_idle: {
-      const auto weight = number(text);
-      if (!weight) return std::nullopt;
-      setting.cpu_weight = *weight;
-      return setting;
-    }
-    case Attribute::memory_high:
-      break;
   }
-  const auto bytes = number(text);
-  if (!bytes) return std::nullopt;
-  setting.memory_high_bytes = *bytes;
-  return setting;
+  return text.empty() ? std::optional(setting) : std::nullopt;
 }
 
 std::vector<std::uint8_t> cpu_bytes(const model::CpuSet& cpus) {
@@ -164,19 +159,10 @@ model::CpuSet cpus_of_bytes(const std::vector<std::uint8_t>& bytes) {
 }
 
 std::vector<std::string> drop_in_names(Attribute attribute) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return {"50-AllowedCPUs.conf"};
-    case Attribute::cpu_quota:
-      return {"50-CPUQuota.conf", "50-CPUQuotaPeriodSec.conf"};
-    case Attribute::memory_nodes:
-      return {"50-AllowedMemoryNodes.conf"};
-    case Attribute::cpu_idle:
-      return {"50-CPUWeight.conf"};
-    case Attribute::memory_high:
-      break;
-  }
-  return {"50-MemoryHigh.conf"};
+  std::vector<std::string> names;
+  for (const UnitProperty& property : properties_of(attribute))
+    names.push_back(fmt::format("50-{}.conf", property.key));
+  return names;
 }
 
 bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting& setting) {

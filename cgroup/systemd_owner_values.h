@@ -8,8 +8,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace berth::cgroup {
@@ -33,6 +35,18 @@ struct UnitSetting {
 
   friend bool operator==(const UnitSetting&, const UnitSetting&) = default;
 };
+
+// A property of an attribute.
+struct UnitProperty {
+  using Number = std::uint64_t UnitSetting::*;
+  using List = model::CpuSet UnitSetting::*;
+
+  const char* name;  // on the bus
+  const char* key;   // in a drop-in
+  std::variant<List, Number> member;
+};
+// The first of a quota is the quota, the second its period.
+std::span<const UnitProperty> properties_of(Attribute attribute);
 
 // Only the members of the value's attribute are set.
 UnitSetting setting_of(const Value& value);

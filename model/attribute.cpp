@@ -16,13 +16,14 @@ static_assert(kIsAt<Attribute::cpus, CpuSet> && kIsAt<Attribute::cpu_quota, CpuQ
               kIsAt<Attribute::cpu_idle, IdlePriority>);
 
 constexpr std::array kRows{
-    AttributeRow{Attribute::cpus, "cpuset.cpus", "cpuset", "pin", "unpin", "cpus"},
-    AttributeRow{Attribute::cpu_quota, "cpu.max", "cpu", "set-cpu-quota", "set-cpu-quota", "cpu_quota"},
+    AttributeRow{Attribute::cpus, "cpuset.cpus", "cpuset", "pin", "unpin", "cpus", false},
+    AttributeRow{Attribute::cpu_quota, "cpu.max", "cpu", "set-cpu-quota", "set-cpu-quota", "cpu_quota",
+                 false},
     AttributeRow{Attribute::memory_high, "memory.high", "memory", "set-memory-high", "set-memory-high",
-                 "memory_high_bytes"},
+                 "memory_high_bytes", false},
     AttributeRow{Attribute::memory_nodes, "cpuset.mems", "cpuset", "set-memory-nodes", "set-memory-nodes",
-                 "nodes"},
-    AttributeRow{Attribute::cpu_idle, "cpu.idle", "cpu", "set-cpu-idle", "set-cpu-idle", "idle"}};
+                 "nodes", true},
+    AttributeRow{Attribute::cpu_idle, "cpu.idle", "cpu", "set-cpu-idle", "set-cpu-idle", "idle", true}};
 static_assert(kRows.size() == kAttributes.size());
 static_assert([] {
   for (std::size_t i = 0; i < kRows.size(); ++i) {

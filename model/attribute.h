@@ -31,11 +31,13 @@ struct AttributeRow {
   const char* set;           // the kind of an action that sets it
   const char* give_back;     // and of one that gives back the value from before berth
   const char* member;        // the value's name in such an action
+  bool asked;                // it is read only while a policy may change it, or berth holds it
 };
 
 const AttributeRow& row_of(Attribute attribute);
 inline const char* control_file(Attribute attribute) { return row_of(attribute).control_file; }
 inline const char* controller(Attribute attribute) { return row_of(attribute).controller; }
+inline bool is_asked(Attribute attribute) { return row_of(attribute).asked; }
 // The attribute of a control file's name; nullopt for any other text.
 std::optional<Attribute> attribute_of(std::string_view control_file);
 

@@ -9,16 +9,16 @@ namespace {
 
 // The attributes that berth holds of a recorded workload.
 std::map<Attribute, HeldAttribute> held_in(const Workload& recorded) {
-  const HeldLimit pin{.since = recorded.pinned_at.value_or(0), .changed_at = recorded.pinned_at.value_or(0)};
+  const double pinned_at = recorded.pinned_at.value_or(0);
   std::map<Attribute, HeldAttribute> held;
-  if (!recorded.cpus.empty()) held[Attribute::cpus] = {recorded.cpus, pin};
-  if (!recorded.memory_nodes.empty())
-    held[Attribute::memory_nodes] = {MemoryNodes{recorded.memory_nodes}, {}};
-  if (recorded.cpu_idle && !recorded.fixed.cpu_idle) held[Attribute::cpu_idle] = {IdlePriority{}, {}};
-  if (recorded.held_cpu)
-    held[Attribute::cpu_quota] = {CpuQuota{recorded.cpu_quota_cores}, *recorded.held_cpu};
-  if (recorded.held_memory)
-    held[Attribute::memory_high] = {MemoryHigh{recorded.memory_high_bytes}, *recorded.held_memory};
+  for (const Attribute attribute : kAttributes) {
+    const auto value = value_in(recorded, attribute);
+    if (!value || (attribute == Attribute::cpu_idle && recorded.fixed.cpu_idle)) continue;
+    std::optional<HeldLimit> limit = HeldLimit{.since = pinned_at, .changed_at = pinned_at};
+    if (attribute == Attribute::cpu_quota) limit = recorded.held_cpu;
+    if (attribute == Attribute::memory_high) limit = recorded.held_memory;
+    if (limit) held[attribute] = {*value, *limit};
+  }
   return held;
 }
 
@@ -32,7 +32,10 @@ class Over {
     if (held_.changed_at > 0) workload_.pinned_at = held_.changed_at;
   }
   void operator()(const MemoryNodes& bound) { workload_.memory_nodes = bound.nodes; }
-  void operator()(const IdlePriority& /*idle*/) { workload_.cpu_idle = true; }
+  // A fixed one is as its owner has it.
+  void operator()(const IdlePriority& /*idle*/) {
+    if (!workload_.fixed.cpu_idle) workload_.cpu_idle = true;
+  }
   void operator()(const CpuQuota& quota) {
     keep_original();
     workload_.cpu_quota_cores = quota.cores;
@@ -114,10 +117,10 @@ OriginalLimits limits_of_owner(const Workload& workload) {
 void take_off(Snapshot& snapshot) {
   for (Workload& workload : snapshot.workloads) {
     const OriginalLimits owner = limits_of_owner(workload);
-    workload.cpus = {};
+    if (!workload.cpus.empty()) workload.cpus = {};
     workload.shares = false;
     workload.pinned_at.reset();
-    workload.memory_nodes = {};
+    if (!workload.memory_nodes.empty()) workload.memory_nodes = {};
     if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
     workload.cpu_quota_cores = owner.cpu_quota_cores;
     workload.memory_high_bytes = owner.memory_high_bytes;
@@ -125,6 +128,7 @@ void take_off(Snapshot& snapshot) {
     workload.held_cpu.reset();
     workload.held_memory.reset();
     workload.evicted_at.reset();
+    workload.lending.reset();
   }
 }
 

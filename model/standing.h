@@ -88,7 +88,7 @@ Standing standing_in(const Snapshot& recorded);
 // that a run would hold cover those of the snapshot; so take_off() comes before the next put_on(). Workloads
 // ascend by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
-// Takes off the workloads what berth holds, or would hold: they are as their owners have them.
+// Takes off the workloads what berth holds and lends, or would: they are as their owners have them.
 void take_off(Snapshot& snapshot);
 // The limits that the workload's owner set, as far as the snapshot shows them.
 OriginalLimits limits_of_owner(const Workload& workload);

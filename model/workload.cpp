@@ -20,4 +20,23 @@ Result<WorkloadClass> parse_workload_class(std::string_view name) {
                           name.substr(0, 40)));
 }
 
+std::optional<AttributeValue> value_in(const Workload& workload, Attribute attribute) {
+  switch (attribute) {
+    case Attribute::cpus:
+      if (workload.cpus.empty()) return std::nullopt;
+      return workload.cpus;
+    case Attribute::cpu_quota:
+      return CpuQuota{workload.cpu_quota_cores};
+    case Attribute::memory_nodes:
+      if (workload.memory_nodes.empty()) return std::nullopt;
+      return MemoryNodes{workload.memory_nodes};
+    case Attribute::cpu_idle:
+      if (!workload.cpu_idle) return std::nullopt;
+      return IdlePriority{};
+    case Attribute::memory_high:
+      break;
+  }
+  return MemoryHigh{workload.memory_high_bytes};
+}
+
 }  // namespace berth::model

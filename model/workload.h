@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/attribute.h"
 #include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/usage_window.h"
@@ -129,5 +130,8 @@ struct Workload {
 
   friend bool operator==(const Workload&, const Workload&) = default;
 };
+
+// The attribute as the snapshot shows it. nullopt where berth set none: no pin, no bond, no idle priority.
+std::optional<AttributeValue> value_in(const Workload& workload, Attribute attribute);
 
 }  // namespace berth::model

@@ -20,9 +20,11 @@ using model::Workload;
 constexpr double kMostUse = 1e6;
 
 void forget_ended_runs(model::Standing& standing, const Snapshot& snapshot) {
+  auto workload = snapshot.workloads.begin();  // both ascend by id
   std::erase_if(standing.runs, [&](const auto& item) {
-    const Workload* workload = find_workload(snapshot, item.first);
-    return workload == nullptr || model::run_of(*workload) != item.second.run;
+    while (workload != snapshot.workloads.end() && workload->id < item.first) ++workload;
+    return workload == snapshot.workloads.end() || workload->id != item.first ||
+           model::run_of(*workload) != item.second.run;
   });
 }
 

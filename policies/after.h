@@ -22,9 +22,9 @@ struct Outcomes {
 // The outcomes in observe mode and in a replay, where a plan counts as carried out as a whole.
 Outcomes assumed(const model::Plan& plan);
 
-// Returns what stands after a plan, for the next tick. `plan` was made of `snapshot`, in which `standing`
-// was. berthd in either mode and the replay call this one function. Pure. It forgets runs that the snapshot
-// has no more.
+// Returns what stands after a plan, for the next tick. `plan` was made of `snapshot`, on which `standing`
+// was put; what is held may have been taken off since. berthd in either mode and the replay call this one
+// function. Pure. It forgets runs that the snapshot has no more.
 model::Standing after(model::Standing standing, const model::Snapshot& snapshot, const model::Plan& plan,
                       const Outcomes& outcomes, const PolicySettings& settings);
 

@@ -125,11 +125,12 @@ bool changes(const LimitChange& limit, double min_change) {
 bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
   if (workload == nullptr) return true;
   if (const auto limit = limit_change(action, *workload)) return changes(*limit, min_change);
-  if (const auto* cpus = action.sets<model::CpuSet>()) return !cpus->empty() && *cpus != workload->cpus;
-  if (action.gives_back(model::Attribute::cpus)) return !workload->cpus.empty();
-  if (action.attribute() == model::Attribute::cpu_idle)
-    return action.gives_back(model::Attribute::cpu_idle) == workload->cpu_idle;
-  return true;
+  if (const auto* cpus = action.sets<model::CpuSet>(); cpus != nullptr && cpus->empty()) return false;
+  const auto attribute = action.attribute();
+  if (!attribute) return true;
+  const auto present = value_in(*workload, *attribute);
+  const auto* set = std::get_if<model::Set>(&action.what);
+  return set != nullptr ? set->value != present : present.has_value();
 }
 
 // Pins that may not move yet: those that stand and changed less than the cool-down ago.

@@ -22,10 +22,6 @@ std::string bytes_text(const std::optional<std::uint64_t>& bytes) {
   return bytes ? fmt::format("{} bytes", *bytes) : "no limit";
 }
 
-std::string memory_nodes_text(const model::CpuSet& nodes) {
-  return nodes.empty() ? "all" : nodes.to_string();
-}
-
 struct Values {
   std::string before;
   std::string after;
@@ -36,26 +32,16 @@ std::string words(const model::AttributeValue& value) {
     std::string operator()(const model::CpuSet& cpus) const { return cpus.to_string(); }
     std::string operator()(const model::CpuQuota& quota) const { return cores_text(quota.cores); }
     std::string operator()(const model::MemoryHigh& limit) const { return bytes_text(limit.bytes); }
-    std::string operator()(const model::MemoryNodes& bound) const { return memory_nodes_text(bound.nodes); }
+    std::string operator()(const model::MemoryNodes& bound) const { return bound.nodes.to_string(); }
     std::string operator()(const model::IdlePriority&) const { return "1"; }
   };
   return std::visit(Words{}, value);
 }
 
 std::string words_now(const model::Workload& workload, model::Attribute attribute) {
-  switch (attribute) {
-    case model::Attribute::cpus:
-      return workload.cpus.to_string();
-    case model::Attribute::cpu_quota:
-      return cores_text(workload.cpu_quota_cores);
-    case model::Attribute::memory_nodes:
-      return memory_nodes_text(workload.memory_nodes);
-    case model::Attribute::cpu_idle:
-      return workload.cpu_idle ? "1" : "0";
-    case model::Attribute::memory_high:
-      break;
-  }
-  return bytes_text(workload.memory_high_bytes);
+  if (const auto value = model::value_in(workload, attribute)) return words(*value);
+  if (attribute == model::Attribute::memory_nodes) return "all";
+  return attribute == model::Attribute::cpu_idle ? "0" : "";
 }
 
 // The value that stands, and the one that the action sets. `workload` is null where it does not run yet.

@@ -19,11 +19,9 @@ constexpr int kTicksUntilForeignUnit = 2;
 constexpr std::uint32_t kMostReasserted = 3;
 
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
-  // Not read yet.
-  if (attribute == Attribute::memory_nodes && !reading.memory_nodes) return true;
-  if (attribute == Attribute::cpu_idle && !reading.cpu_idle) return true;
-  return attribute == Attribute::cpus ? reading.cpus == held.cpus()
-                                      : value_of(reading, attribute) == held.value;
+  if (attribute == Attribute::cpus) return reading.cpus == held.cpus();
+  const auto value = reading.value(attribute);
+  return !value || *value == held.value;  // not read yet
 }
 
 }  // namespace
@@ -48,7 +46,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       if (target == found.end()) continue;
       if (!target->second.cgroup->is_current()) continue;  // gone while it was read
       LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
-      const cgroup::Value current = value_of(*reading, attribute);
+      const cgroup::Value current = *reading->value(attribute);
       entry.old_value = cgroup::to_text(held.value);
       entry.new_value = cgroup::to_text(current);
       switch (writer_.drift(target->second, current)) {

@@ -18,7 +18,7 @@ std::optional<cgroup::Value> value_now(const cgroup::Sampler::Readings& readings
   if (!attribute) return std::nullopt;
   const auto reading = readings.find(*action.workload());
   if (reading == readings.end() || !reading->second.settings_known) return std::nullopt;
-  return value_of(reading->second, *attribute);
+  return reading->second.value(*attribute);
 }
 
 std::string text_of(const std::optional<cgroup::Value>& value) {

@@ -28,22 +28,6 @@ Held make_held(std::uint64_t cgroup_id, cgroup::Value value, cgroup::Value origi
   return held;
 }
 
-cgroup::Value value_of(const cgroup::Sampler::Reading& reading, Attribute attribute) {
-  switch (attribute) {
-    case Attribute::cpus:
-      return reading.cpus;
-    case Attribute::cpu_quota:
-      return reading.cpu_max;
-    case Attribute::memory_nodes:
-      return model::MemoryNodes{reading.memory_nodes.value_or(model::CpuSet())};
-    case Attribute::cpu_idle:
-      return reading.cpu_idle.value_or(cgroup::CpuIdle());
-    case Attribute::memory_high:
-      break;
-  }
-  return cgroup::memory_high(reading.memory_high_bytes);
-}
-
 std::optional<cgroup::Value> wanted_value(const model::Action& action,
                                           const std::optional<cgroup::Value>& original) {
   const auto* set = std::get_if<model::Set>(&action.what);

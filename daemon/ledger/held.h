@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/sampler.h"
 #include "cgroup/value.h"
 #include "model/attribute.h"
 #include "model/cpu_set.h"
@@ -60,8 +59,6 @@ class Holdings {
 const Held* find_held(const HeldValues& values, const std::string& workload);
 
 Held make_held(std::uint64_t cgroup_id, cgroup::Value value, cgroup::Value original, double now);
-
-cgroup::Value value_of(const cgroup::Sampler::Reading& reading, model::Attribute attribute);
 
 // The value that an action asks for; nullopt where it takes a value back (or changes none). A quota keeps the
 // period of `original`, the attribute's value before berth (nullopt: not known). A value equal to the

@@ -83,9 +83,8 @@ class Observer {
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
-  // Whether memory is to be bound to NUMA nodes, so that its present bond is read.
-  void set_memory_nodes(bool wanted) { memory_nodes_ = wanted; }
-  void set_cpu_idle(bool wanted) { cpu_idle_ = wanted; }
+  // Whether a policy may change an attribute that is read only then (model/attribute.h).
+  void want(model::Attribute attribute, bool wanted) { wanted_[attribute] = wanted; }
   // CPU time of the next read() for the workloads that users made; each is read when it is its turn.
   void set_share_of_users(std::int64_t share_ns) { sampler_.set_share(share_ns); }
 
@@ -200,8 +199,7 @@ class Observer {
   std::filesystem::path sys_root_;
   std::filesystem::path kubelet_cpus_;
   std::size_t history_;
-  bool memory_nodes_ = false;
-  bool cpu_idle_ = false;
+  std::map<model::Attribute, bool> wanted_;  // by a policy
   bool has_cpuset_;
   std::unique_ptr<cgroup::Discovery> discovery_;
   cgroup::Sampler sampler_;

@@ -172,13 +172,15 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     }
   }
   // As long as it is held, it is watched, whatever the setting is now.
-  sampler_.want_memory_nodes(memory_nodes_ || !inputs.holdings.of(Attribute::memory_nodes).empty());
-  sampler_.want_cpu_idle(cpu_idle_ || !inputs.holdings.of(Attribute::cpu_idle).empty());
+  for (const Attribute attribute : model::kAttributes) {
+    if (model::is_asked(attribute))
+      sampler_.want(attribute, wanted_[attribute] || !inputs.holdings.of(attribute).empty());
+  }
   gpu_holders_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
-  told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   snapshot_.eviction_ended_at = inputs.evictions.ended_at;
   snapshot_.recent_use = model::recent_use(inputs.standing, snapshot_.time);
   model::put_on(inputs.standing, snapshot_);
+  told_places_.join(snapshot_, [this](const std::string& id) { return cgroup_id(id); });
   take_demand();
   std::erase_if(resident_rounds_, [now = snapshot_.time](const auto& item) {
     return std::abs(now - item.second.time) > kResidentPause_s;
@@ -328,8 +330,10 @@ void Observer::fill_settings(model::Workload& workload, const Entry& entry,
 // Whether its cpuset.mems leaves out a NUMA node that berth would bind to. A list of all nodes may be left of
 // an earlier bond.
 bool Observer::is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const {
-  if (!reading.memory_nodes || reading.memory_nodes->empty()) return false;
-  return !snapshot_.topology.nodes_to_bind().is_subset_of(*reading.memory_nodes);
+  const auto value = reading.value(Attribute::memory_nodes);
+  if (!value) return false;
+  const model::CpuSet& nodes = std::get<model::MemoryNodes>(*value).nodes;
+  return !nodes.empty() && !snapshot_.topology.nodes_to_bind().is_subset_of(nodes);
 }
 
 void Observer::fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
@@ -361,8 +365,8 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.fixed.memory_nodes = (by_root && bond == nullptr && is_bound_by_its_owner(entry.reading)) ||
                                 inputs.unmanaged.count(workload.id) > 0 ||
                                 inputs.refused.count({workload.id, Attribute::memory_nodes}) > 0;
-  const bool idle_by_its_owner =
-      priority == nullptr && entry.reading.cpu_idle && entry.reading.cpu_idle->idle;
+  const bool idle_by_its_owner = priority == nullptr && entry.reading.value(Attribute::cpu_idle) ==
+                                                            cgroup::Value(cgroup::CpuIdle{.idle = true});
   const bool held_idle = priority != nullptr && priority->ticks_foreign == 0;
   workload.cpu_idle = held_idle || idle_by_its_owner;
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||

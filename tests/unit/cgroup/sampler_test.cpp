@@ -159,11 +159,11 @@ TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
 
 TEST_F(SamplerTest, IdlePriorityIsReadInEachSampleWhileItLasts) {
   tree.write("a", "cpu.idle", "1\n");
-  EXPECT_EQ(sample().cpu_idle, std::nullopt) << "not wanted";
-  sampler.want_cpu_idle(true);
-  EXPECT_EQ(sample().cpu_idle, CpuIdle{.idle = true});
+  EXPECT_EQ(sample().value(Attribute::cpu_idle), std::nullopt) << "not wanted";
+  sampler.want(Attribute::cpu_idle, true);
+  EXPECT_EQ(sample().value(Attribute::cpu_idle), Value(CpuIdle{.idle = true}));
   tree.write("a", "cpu.idle", "0\n");
-  EXPECT_EQ(sample().cpu_idle, CpuIdle{});
+  EXPECT_EQ(sample().value(Attribute::cpu_idle), Value(CpuIdle()));
 }
 
 TEST_F(SamplerTest, CpuTimeFollows) {

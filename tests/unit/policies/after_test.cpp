@@ -253,6 +253,24 @@ TEST_F(AfterTest, HasTheMeansOfTheLastFiveMinutes) {
   EXPECT_EQ(model::recent_use(standing, 1301)->samples, 2);
 }
 
+TEST_F(AfterTest, WhatItWouldHoldIsTakenOffAgain) {
+  const model::Snapshot bare = snapshot;
+  tick(1000, [](model::Plan& plan) {
+    plan.actions.push_back({model::Set{"a", model::CpuSet{1}}, "interference", "", ""});
+    plan.actions.push_back({model::Set{"b", model::IdlePriority()}, "interference", "", ""});
+  });
+  lend(1001, "a", {1});
+  EXPECT_EQ(shown("a").cpus, model::CpuSet{1});
+  EXPECT_TRUE(shown("b").cpu_idle);
+  // Since then its owner has set it, or another program owns it.
+  workload("b") = bare.workloads[1];
+  workload("b").fixed.cpu_idle = true;
+  EXPECT_FALSE(shown("b").cpu_idle);
+  workload("b").fixed.cpu_idle = false;
+  model::take_off(snapshot);
+  EXPECT_EQ(snapshot.workloads, bare.workloads);
+}
+
 TEST_F(AfterTest, ARecordedSnapshotShowsWhatStood) {
   workload("a").spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
   evict(1000, "a");

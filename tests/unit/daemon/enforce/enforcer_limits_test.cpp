@@ -39,7 +39,7 @@ TEST_F(EnforcerLimitsTest, BindsMemoryWatchesItAndPutsItBack) {
   node.add_group("web/a");
   node.put("web/a", "cpuset.mems", "");
   start();
-  observer->set_memory_nodes(true);
+  observer->want(model::Attribute::memory_nodes, true);
   look();
   const auto bind = [this](const std::optional<model::CpuSet>& nodes) {
     model::Action::What what = model::GiveBack{"web/a", model::Attribute::memory_nodes};
@@ -67,7 +67,7 @@ TEST_F(EnforcerLimitsTest, IdlePriorityIsSetWatchedAndPutBackWithTheWeight) {
   node.put("batch/x", "cpu.idle", "0");
   node.put("batch/x", "cpu.weight", "250");
   start();
-  observer->set_cpu_idle(true);
+  observer->want(model::Attribute::cpu_idle, true);
   look();
   const auto make = [this](bool idle) {
     carry_out(plan_of({{idle ? model::Action::What(model::Set{"batch/x", model::IdlePriority()})
@@ -82,7 +82,7 @@ TEST_F(EnforcerLimitsTest, IdlePriorityIsSetWatchedAndPutBackWithTheWeight) {
   EXPECT_EQ(entries[0].attribute, "cpu.idle");
   EXPECT_EQ(entries[0].old_value, "0 250");
   EXPECT_EQ(entries[0].new_value, "1");
-  observer->set_cpu_idle(false);  // it is watched as long as it is held
+  observer->want(model::Attribute::cpu_idle, false);  // it is watched as long as it is held
   look();
   EXPECT_TRUE(workload().cpu_idle);
   EXPECT_FALSE(workload().fixed.cpu_idle);
@@ -119,7 +119,7 @@ TEST_F(EnforcerLimitsTest, IdlePriorityOfItsOwnerIsKnownAndLeftAlone) {
   start();
   look();
   EXPECT_FALSE(find_workload(observer->snapshot(), "batch/x")->cpu_idle) << "it is not wanted";
-  observer->set_cpu_idle(true);
+  observer->want(model::Attribute::cpu_idle, true);
   look();
   look();
   EXPECT_TRUE(find_workload(observer->snapshot(), "batch/x")->cpu_idle);
@@ -132,7 +132,7 @@ TEST_F(EnforcerLimitsTest, MemoryThatItsOwnerBoundIsLeftAlone) {
   start();
   look();
   EXPECT_FALSE(observer->snapshot().workloads.at(0).fixed.memory_nodes) << "it is not wanted";
-  observer->set_memory_nodes(true);
+  observer->want(model::Attribute::memory_nodes, true);
   look();
   look();
   EXPECT_TRUE(observer->snapshot().workloads.at(0).fixed.memory_nodes);

@@ -622,7 +622,7 @@ TEST_F(ObserverTest, ANodeWithoutMemoryBindsNoWorkload) {
   node.put("web/a", "cpuset.mems", "0");
   node.host().write("devices/system/node/has_memory", "0\n");
   auto observer = start();
-  observer->set_memory_nodes(true);
+  observer->want(model::Attribute::memory_nodes, true);
   tick(*observer, 1000);
   EXPECT_FALSE(only(tick(*observer, 1001)).fixed.memory_nodes);
   node.host().write("devices/system/node/has_memory", "0-1\n");
