@@ -3,7 +3,7 @@
 
 #include "model/held_cause.h"
 #include "policies/decide.h"
-#include "policies/spark/hold.h"
+#include "policies/replacements.h"
 
 #include <algorithm>
 #include <variant>

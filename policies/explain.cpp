@@ -2,7 +2,8 @@
 #include "policies/explain.h"
 
 #include "policies/interference/pressure.h"
-#include "policies/straggler/share.h"
+#include "policies/share.h"
+#include "policies/usage.h"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,6 @@
 
 #include "model/ground.h"
 #include "model/json.h"
-#include "policies/interference/pressure.h"
 
 #include <algorithm>
 #include <map>
@@ -79,29 +78,6 @@ std::vector<std::size_t> victims_among(const std::vector<Freed>& frees, double n
     chosen.positions.erase(chosen.positions.begin() + static_cast<std::ptrdiff_t>(i));
   }
   return std::move(chosen.positions);
-}
-
-std::optional<double> latest_use(const model::Workload& workload, model::Resource resource) {
-  if (resource == model::Resource::cpu) {
-    if (workload.usage.empty()) return std::nullopt;
-    return workload.usage.back().cpu_cores;
-  }
-  const auto bytes = latest_memory(workload);
-  if (!bytes) return std::nullopt;
-  return static_cast<double>(*bytes);
-}
-
-bool is_use_current(const model::Workload& workload, double now) {
-  return !workload.user || (!workload.usage.empty() && workload.usage.times().back() >= now);
-}
-
-std::uint64_t memory_in_use(const model::Workload& workload) { return latest_memory(workload).value_or(0); }
-
-double cpu_seconds_used(const model::Workload& workload, double now) {
-  if (workload.cpu_time_s) return *workload.cpu_time_s;
-  if (workload.usage.empty()) return 0;
-  const double since = workload.created > 0 ? workload.created : workload.usage.front().time;
-  return mean_cores(workload) * std::max(0.0, now - since);
 }
 
 double loss_outside_spark(const model::Workload& workload, double now) {

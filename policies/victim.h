@@ -4,6 +4,7 @@
 
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "policies/usage.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,17 +24,6 @@ inline constexpr std::uint64_t kLeastFreedBytes = std::uint64_t{16} << 20;
 inline constexpr double kLeastFreedShare = 0.01;
 // Seconds of work that any restart costs at least. So work that has just begun is not nearly free.
 inline constexpr double kLeastCost_s = 5;
-
-// A workload's use by its newest sample with that figure; cores or bytes, nullopt without one.
-std::optional<double> latest_use(const model::Workload& workload, model::Resource resource);
-// Bytes of memory by the newest sample with that figure; 0 without one.
-// Whether that is of `now`. Work that a user made may be read in turn (docs/ticks.md); meanwhile its use is
-// not known, and it must not be taken for idle.
-bool is_use_current(const model::Workload& workload, double now);
-std::uint64_t memory_in_use(const model::Workload& workload);
-// CPU seconds that the workload used so far, as counted by the kernel. Without that count: its mean use times
-// its age, or times the time since its first sample.
-double cpu_seconds_used(const model::Workload& workload, double now);
 
 // CPU seconds that are lost with a workload outside Spark: those that it used, and 1 % of its age, unless it
 // is a user's. Most work that lives for days is a service, whatever CPU it uses. Among work of one age, the

@@ -6,7 +6,6 @@
 #include "policies/interference/best_effort.h"
 #include "policies/interference/borrowing/borrowing.h"
 #include "policies/interference/homeless.h"
-#include "policies/interference/pressure.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/queue.h"
 #include "policies/interference/resize.h"
@@ -16,6 +15,7 @@
 #include "policies/interference/unpinned.h"
 #include "policies/interference/waiting.h"
 #include "policies/interference/warnings.h"
+#include "policies/usage.h"
 
 #include <algorithm>
 #include <iterator>

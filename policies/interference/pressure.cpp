@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/pressure.h"
 
+#include "policies/usage.h"
+
 #include <algorithm>
 
 #include <fmt/core.h>
@@ -22,16 +24,6 @@ Pressure pressure_of(const Measured& measured) {
 }
 
 }  // namespace
-
-double mean_cores(const model::Workload& workload) { return workload.usage.cpu().mean().value_or(0); }
-
-std::optional<std::uint64_t> latest_memory(const model::Workload& workload) {
-  if (workload.usage.memory().known == 0) return std::nullopt;
-  for (auto sample = workload.usage.rbegin(); sample != workload.usage.rend(); ++sample) {
-    if (sample->memory_bytes) return *sample->memory_bytes;
-  }
-  return std::nullopt;
-}
 
 std::map<std::string, Pressure> service_pressures(const model::Snapshot& snapshot,
                                                   const std::vector<const model::Workload*>& workloads) {

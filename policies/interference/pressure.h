@@ -4,9 +4,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +12,6 @@ namespace berth::policies {
 
 // u of a service that was never measured.
 inline constexpr double kUnknownPressure = 0.5;
-
-// Mean cores used over the samples a workload has; 0 without any.
-double mean_cores(const model::Workload& workload);
-
-// Bytes by the newest sample that has the figure; nullopt without one.
-std::optional<std::uint64_t> latest_memory(const model::Workload& workload);
 
 struct Pressure {
   double value = kUnknownPressure;  // 0..1

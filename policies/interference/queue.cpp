@@ -3,6 +3,7 @@
 
 #include "policies/interference/unpinned.h"
 #include "policies/interference/warnings.h"
+#include "policies/usage.h"
 
 #include <algorithm>
 #include <iterator>

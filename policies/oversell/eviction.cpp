@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/oversell/eviction.h"
 
-#include "policies/interference/pressure.h"
 #include "policies/oversell/demand.h"
+#include "policies/usage.h"
 #include "policies/victim.h"
 #include "policies/workload_index.h"
 

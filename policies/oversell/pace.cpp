@@ -4,7 +4,7 @@
 // once as cover the rise during the steps of one eviction, less the memory that is being freed already.
 #include "policies/oversell/pace.h"
 
-#include "policies/interference/pressure.h"
+#include "policies/usage.h"
 #include "policies/victim.h"
 
 #include <algorithm>

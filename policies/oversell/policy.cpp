@@ -4,12 +4,12 @@
 #include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/json.h"
-#include "policies/interference/pressure.h"
 #include "policies/memory_capacity.h"
 #include "policies/oversell/demand.h"
 #include "policies/oversell/pace.h"
 #include "policies/oversell/peak.h"
-#include "policies/straggler/share.h"
+#include "policies/share.h"
+#include "policies/usage.h"
 #include "policies/victim.h"
 
 #include <algorithm>

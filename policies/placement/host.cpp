@@ -5,8 +5,9 @@
 #include "policies/interference/best_effort.h"
 #include "policies/interference/policy.h"
 #include "policies/memory_capacity.h"
+#include "policies/share.h"
 #include "policies/straggler/policy.h"
-#include "policies/straggler/share.h"
+#include "policies/usage.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>

@@ -3,10 +3,10 @@
 
 #include "model/bytes_text.h"
 #include "model/json.h"
+#include "policies/replacements.h"
 #include "policies/spark/candidates.h"
 #include "policies/spark/demand.h"
 #include "policies/spark/forecast/forecast.h"
-#include "policies/spark/hold.h"
 #include "policies/spark/squeeze.h"
 #include "policies/victim.h"
 #include "policies/workload_index.h"
@@ -172,7 +172,7 @@ void squeeze_or_choose(const model::Snapshot& snapshot, const WorkloadIndex& wor
 
 void hold_replacements(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
                        const SparkSettings& settings, SparkProposal& out) {
-  for (const std::string& id : replacements_to_hold(snapshot, settings)) {
+  for (const std::string& id : replacements_to_hold(snapshot, settings.hold_s)) {
     const model::Workload& workload = *workloads.find(id);
     const bool goes = std::any_of(out.actions.begin(), out.actions.end(), [&](const model::Action& action) {
       return std::holds_alternative<model::Evict>(action.what) && *action.workload() == id;

@@ -3,7 +3,7 @@
 
 #include "model/bytes_text.h"
 #include "model/json.h"
-#include "policies/straggler/share.h"
+#include "policies/share.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/decision.h"
 
-#include "policies/straggler/share.h"
+#include "policies/share.h"
 
 #include <algorithm>
 #include <cmath>

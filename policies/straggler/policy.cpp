@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/policy.h"
 
-#include "policies/spark/hold.h"
+#include "policies/replacements.h"
 #include "policies/straggler/decision.h"
 #include "policies/straggler/domain.h"
 #include "policies/straggler/progress.h"
@@ -38,7 +38,7 @@ std::unique_ptr<model::StragglerTask> task_of(const model::Workload& workload, d
 
 std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySettings& settings) {
   const model::Snapshot& snapshot = ordered.snapshot;
-  const auto held = replacements_to_hold(snapshot, settings.spark);
+  const auto held = replacements_to_hold(snapshot, settings.spark.hold_s);
   std::vector<Member> members;
   const double cores = capacity_of(snapshot, Resource::cpu);
   const double bytes = capacity_of(snapshot, Resource::memory);

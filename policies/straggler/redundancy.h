@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policies/straggler/share.h"
+#include "policies/share.h"
 
 #include <optional>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "policies/settings.h"
+#include "policies/share.h"
 #include "policies/straggler/policy.h"
-#include "policies/straggler/share.h"
 
 #include <array>
 #include <memory>
@@ -21,7 +21,7 @@ struct Member {
   std::array<Share, 2> shares;                 // by resource
   std::array<bool, 2> changed{};               // its limit is changed this tick already
   std::array<double, 2> counts{};              // its counted share under the changed limit
-  bool held = false;                           // its CPU quota is another policy's (policies/spark/hold.h)
+  bool held = false;                           // its CPU quota is another policy's (policies/replacements.h)
 
   bool latency_sensitive() const {
     return workload->workload_class == model::WorkloadClass::latency_sensitive;

@@ -4,7 +4,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/settings.h"
-#include "policies/straggler/share.h"
+#include "policies/share.h"
 
 #include <optional>
 #include <string>

@@ -2,7 +2,7 @@
 // Executors that come in place of evicted ones. Time 1000; the last eviction of their application began at
 // 900.
 #include "policies/decide.h"
-#include "policies/spark/hold.h"
+#include "policies/replacements.h"
 #include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"

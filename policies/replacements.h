@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// Executors that replace evicted ones: they are held until memory is no longer short.
 #pragma once
 
 #include "model/plan.h"
 #include "model/snapshot.h"
-#include "policies/spark/settings.h"
 
 #include <optional>
 #include <set>
@@ -21,8 +21,8 @@ inline constexpr double kHeldCores = 0.1;
 bool is_memory_short(const model::Snapshot& snapshot, const model::Plan& plan);
 
 // Executors alone in their workloads whose application lost another one here (`snapshot.spark_evicted`)
-// before they were made. Workloads being evicted are left out. Empty where `settings.hold_s` is 0.
-std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, const SparkSettings& settings);
+// before they were made. Workloads being evicted are left out. Empty where `hold_s` is 0.
+std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, double hold_s);
 
 // Sets kHeldCores as the limit, or the present limit where that is less, so that the first one stays. nullopt
 // where the limit cannot be changed. Without decision id.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/straggler/share.h"
+#include "policies/share.h"
 
 #include "model/bytes_text.h"
 #include "model/ground.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/spark/hold.h"
+#include "policies/replacements.h"
 
 #include <algorithm>
 
@@ -11,9 +11,9 @@ bool is_memory_short(const model::Snapshot& snapshot, const model::Plan& plan) {
   return plan.findings.spark && plan.findings.spark->need_bytes > 0;
 }
 
-std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, const SparkSettings& settings) {
+std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, double hold_s) {
   std::set<std::string> held;
-  if (settings.hold_s <= 0 || snapshot.spark_evicted.empty()) return held;
+  if (hold_s <= 0 || snapshot.spark_evicted.empty()) return held;
   for (const model::Workload& workload : snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort || workload.spared) continue;
     if (!workload.spark || workload.spark->role != model::SparkRole::executor || workload.evicted_at)
