@@ -47,7 +47,8 @@ class ScopeMaker : public UnitStopper {
   // systemd the process is not of `stopped_with`, as in another PID namespace.
   virtual model::Result<void> start_scope(const Scope& scope) = 0;
   // Settings in `held` are berth's own and do not count as a bound.
-  virtual model::Result<UnitTraits> traits(const std::string& unit, const std::set<model::Attribute>& held) = 0;
+  virtual model::Result<UnitTraits> traits(const std::string& unit,
+                                           const std::set<model::Attribute>& held) = 0;
 };
 
 }  // namespace berth::cgroup

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/spark/forecast/backtest.h"
+#include "policies/eviction/forecast/backtest.h"
 
 #include "cli/command.h"
 #include "cli/document.h"
@@ -8,7 +8,7 @@
 #include "config/units.h"
 #include "model/json.h"
 #include "model/json_text.h"
-#include "policies/spark/settings.h"
+#include "policies/eviction/settings.h"
 
 #include <cmath>
 #include <cstdint>
@@ -58,7 +58,7 @@ Outcome<Backtest> read_limits(const BacktestArguments& arguments) {
   if (!capacity) return tl::unexpected(capacity.error());
   test.capacity_bytes = *capacity;
   test.reserve_bytes = static_cast<std::uint64_t>(
-      std::ceil(policies::SparkSettings().reserve * static_cast<double>(*capacity)));
+      std::ceil(policies::EvictionSettings().reserve * static_cast<double>(*capacity)));
   if (arguments.reserve) {
     const auto reserve = bytes_of("--reserve", *arguments.reserve);
     if (!reserve) return tl::unexpected(reserve.error());
@@ -75,7 +75,7 @@ Outcome<Backtest> read_limits(const BacktestArguments& arguments) {
 }
 
 void run_methods(Backtest& test) {
-  const policies::SparkSettings defaults;
+  const policies::EvictionSettings defaults;
   const policies::BacktestSettings settings{.horizon_s = test.horizon_s,
                                             .confidence = defaults.confidence,
                                             .z = defaults.z,

@@ -41,11 +41,14 @@ Outcome<void> check_config(Session& session, const std::string& named, bool no_u
                        {{"schema", "berth.check-config/1"},
                         {"file", file},
                         {"valid", settings.has_value()},
-                        {"error", settings ? Document(nullptr) : Document(settings.error().message)}})
+                        {"error", settings ? Document(nullptr) : Document(settings.error().message)},
+                        {"warnings", settings ? settings->warnings : std::vector<std::string>()}})
                 << "\n";
   }
   if (!settings) return tl::unexpected(settings.error());
   if (session.json) return {};
+  for (const std::string& warning : settings->warnings)
+    session.err << "berthctl: warning: " << printable(warning) << "\n";
   std::error_code ignored;
   const bool present = file == "-" || std::filesystem::exists(file, ignored);
   session.out << printable(input_name(file)) << ": "

@@ -44,7 +44,8 @@ Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
   if (session.json) {
     session.out << model::spark_json(*plan) << "\n";
   } else {
-    render_spark_list(session.out, plan->findings.spark.value_or(model::SparkFindings()), session.style);
+    render_spark_list(session.out, plan->findings.eviction.value_or(model::EvictionFindings()),
+                      session.style);
   }
   return {};
 }

@@ -21,7 +21,7 @@ const std::vector<std::string> kKinds{
     "pin",          "unpin",  "set-cpu-quota", "set-memory-high", "set-memory-nodes",
     "set-cpu-idle", "evict",  "advertise",     "admit",           "restore",
     "leaf",         "foreign"};
-const std::vector<std::string> kPolicies{"interference", "straggler", "spark",         "oversell",
+const std::vector<std::string> kPolicies{"interference", "straggler", "eviction",      "oversell",
                                          "placement",    "operator",  "foreign-writer"};
 
 std::string check(const std::vector<std::string>& known, const char* what, const std::string& value) {

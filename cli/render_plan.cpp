@@ -249,7 +249,7 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
-  if (plan.findings.spark) render_spark(out, *plan.findings.spark, style);
+  if (plan.findings.eviction) render_spark(out, *plan.findings.eviction, style);
   if (plan.findings.oversell) render_oversell(out, *plan.findings.oversell, style);
   if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);
 

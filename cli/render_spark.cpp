@@ -27,7 +27,7 @@ std::string per_gib(const std::optional<double>& per_byte) {
   return per_byte ? fmt::format("{:.2f} s", *per_byte * (1U << 30)) : "-";
 }
 
-void list_apps(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+void list_apps(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
   out << "\n" << paint(style, Colour::bold, "Spark applications") << "\n";
   Table table({{"APPLICATION", Align::left, true},
                {"STAGES DONE", Align::right},
@@ -57,7 +57,7 @@ std::string rank_text(const std::string& rank, const std::optional<double>& key)
   return per_gib(key);
 }
 
-void list_order(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+void list_order(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
   Table table({{"WORKLOAD", Align::left, true},
                {"KIND"},
                {"APPLICATION", Align::left, true, true},
@@ -84,7 +84,7 @@ void list_order(std::ostream& out, const model::SparkFindings& findings, const S
   }
 }
 
-void list_spared(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+void list_spared(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
   std::size_t shown = 0;
   for (const auto& [id, reason] : findings.spared) {
     if (shown++ == kShownBeyondVictims) {
@@ -97,7 +97,7 @@ void list_spared(std::ostream& out, const model::SparkFindings& findings, const 
   }
 }
 
-void list_held(std::ostream& out, const model::SparkFindings& findings) {
+void list_held(std::ostream& out, const model::EvictionFindings& findings) {
   std::size_t shown = 0;
   for (const auto& [id, reason] : findings.held) {
     if (shown++ == kShownBeyondVictims) return;
@@ -107,7 +107,7 @@ void list_held(std::ostream& out, const model::SparkFindings& findings) {
 
 }  // namespace
 
-void render_spark(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+void render_spark(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
   if (!findings.apps.empty()) list_apps(out, findings, style);
   if (findings.candidates.empty() && findings.spared.empty() &&
       findings.trigger == model::EvictionTrigger::none)
@@ -131,12 +131,12 @@ void render_spark(std::ostream& out, const model::SparkFindings& findings, const
   list_held(out, findings);
   if (!findings.victims.empty()) {
     out << paint(style, Colour::dim,
-                 "  With spark.evict = true berth evicts them, one at a time, while memory is short.")
+                 "  With eviction.evict = true berth evicts them, one at a time, while memory is short.")
         << "\n";
   }
 }
 
-void render_spark_list(std::ostream& out, const model::SparkFindings& findings, const Style& style) {
+void render_spark_list(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
   if (findings.apps.empty()) out << "No Spark applications: no driver on this host reports one.\n";
   render_spark(out, findings, style);
 }

@@ -180,54 +180,57 @@ KeySpec<Settings> metrics_listen_key() {
 }
 
 void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {
-  using policies::Complexity;
-  using policies::EvictionRank;
-  using policies::ForecastRule;
   specs.push_back(boolean_key<Settings>(
       "spark.watch", +[](Settings & s) -> auto& { return s.spark_watch; }));
   specs.push_back(duration_key<Settings>(
       "spark.interval", 0.1, 3600, +[](Settings & s) -> auto& { return s.spark_interval_s; }));
   specs.push_back(choice_key<Settings, bool>(
       "spark.leaf", {{"auto", true}, {"never", false}}, +[](Settings & s) -> auto& { return s.spark_leaf; }));
-  static constexpr auto spark = [](Settings & s) -> auto& { return s.policies.spark; };
+}
+
+void add_eviction_specs(std::vector<KeySpec<Settings>>& specs) {
+  using policies::Complexity;
+  using policies::EvictionRank;
+  using policies::ForecastRule;
+  static constexpr auto eviction = [](Settings & s) -> auto& { return s.policies.eviction; };
   specs.push_back(choice_key<Settings, Complexity>(
-      "spark.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
-      +[](Settings & s) -> auto& { return spark(s).complexity; }));
+      "eviction.complexity", {{"pooled", Complexity::pooled}, {"mean-of-ratios", Complexity::mean_of_ratios}},
+      +[](Settings & s) -> auto& { return eviction(s).complexity; }));
   specs.push_back(choice_key<Settings, EvictionRank>(
-      "spark.rank",
+      "eviction.rank",
       {{"loss-per-byte", EvictionRank::loss_per_byte},
        {"cost-per-byte", EvictionRank::cost_per_byte},
        {"cost", EvictionRank::cost}},
-      +[](Settings & s) -> auto& { return spark(s).rank; }));
+      +[](Settings & s) -> auto& { return eviction(s).rank; }));
   specs.push_back(number_key<Settings>(
-      "spark.alpha", 0, 1000, +[](Settings & s) -> auto& { return spark(s).alpha; }));
+      "eviction.alpha", 0, 1000, +[](Settings & s) -> auto& { return eviction(s).alpha; }));
   specs.push_back(number_key<Settings>(
-      "spark.beta", 0, 1, +[](Settings & s) -> auto& { return spark(s).beta_s_per_byte; }));
+      "eviction.beta", 0, 1, +[](Settings & s) -> auto& { return eviction(s).beta_s_per_byte; }));
   specs.push_back(number_key<Settings>(
-      "spark.gamma", 0, 1000, +[](Settings & s) -> auto& { return spark(s).gamma; }));
+      "eviction.gamma", 0, 1000, +[](Settings & s) -> auto& { return eviction(s).gamma; }));
   specs.push_back(choice_key<Settings, ForecastRule>(
-      "spark.forecast", {{"learned", ForecastRule::learned}, {"published", ForecastRule::published}},
-      +[](Settings & s) -> auto& { return spark(s).forecast; }));
+      "eviction.forecast", {{"learned", ForecastRule::learned}, {"published", ForecastRule::published}},
+      +[](Settings & s) -> auto& { return eviction(s).forecast; }));
   specs.push_back(duration_key<Settings>(
-      "spark.horizon", 10, 3600, +[](Settings & s) -> auto& { return spark(s).horizon_s; }));
+      "eviction.horizon", 10, 3600, +[](Settings & s) -> auto& { return eviction(s).horizon_s; }));
   specs.push_back(number_key<Settings>(
-      "spark.confidence", 0.5, 1, +[](Settings & s) -> auto& { return spark(s).confidence; }));
+      "eviction.confidence", 0.5, 1, +[](Settings & s) -> auto& { return eviction(s).confidence; }));
   specs.push_back(number_key<Settings>(
-      "spark.delta", 0, 1000, +[](Settings & s) -> auto& { return spark(s).delta_weight; }));
+      "eviction.delta", 0, 1000, +[](Settings & s) -> auto& { return eviction(s).delta_weight; }));
   specs.push_back(number_key<Settings>(
-      "spark.z", 0, 10, +[](Settings & s) -> auto& { return spark(s).z; }));
+      "eviction.z", 0, 10, +[](Settings & s) -> auto& { return eviction(s).z; }));
   specs.push_back(integer_key<Settings>(
-      "spark.window", 2, 3600, +[](Settings & s) -> auto& { return spark(s).window; }));
+      "eviction.window", 2, 3600, +[](Settings & s) -> auto& { return eviction(s).window; }));
   specs.push_back(number_key<Settings>(
-      "spark.reserve", 0, 0.9, +[](Settings & s) -> auto& { return spark(s).reserve; }));
+      "eviction.reserve", 0, 0.9, +[](Settings & s) -> auto& { return eviction(s).reserve; }));
   specs.push_back(number_key<Settings>(
-      "spark.psi_full", 0, 100, +[](Settings & s) -> auto& { return spark(s).psi_full; }));
+      "eviction.psi_full", 0, 100, +[](Settings & s) -> auto& { return eviction(s).psi_full; }));
   specs.push_back(boolean_key<Settings>(
-      "spark.evict", +[](Settings & s) -> auto& { return spark(s).evict; }));
+      "eviction.evict", +[](Settings & s) -> auto& { return eviction(s).evict; }));
   specs.push_back(duration_key<Settings>(
-      "spark.grace", 0, 3600, +[](Settings & s) -> auto& { return spark(s).grace_s; }));
+      "eviction.grace", 0, 3600, +[](Settings & s) -> auto& { return eviction(s).grace_s; }));
   specs.push_back(duration_key<Settings>(
-      "spark.hold", 0, kDay, +[](Settings & s) -> auto& { return spark(s).hold_s; }));
+      "eviction.hold", 0, kDay, +[](Settings & s) -> auto& { return eviction(s).hold_s; }));
 }
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
@@ -348,6 +351,7 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(number_key<Settings>(
       "straggler.restore_step", 0.01, 1, +[](Settings & s) -> auto& { return straggler(s).restore_step; }));
   add_spark_specs(specs);
+  add_eviction_specs(specs);
 
   static constexpr auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
   using policies::PeakMethod;
@@ -503,6 +507,13 @@ std::string taken_by(const Key& key, const std::vector<std::string>& choices) {
   if (key.type == "integer") return "an integer from " + key.range;
   if (key.type == "duration") return "a duration, such as 10 (seconds) or \"500ms\", from " + key.range;
   return key.type == "number" ? "a number from " + key.range : "a " + key.type;
+}
+
+std::string present_name(std::string name) {
+  constexpr std::string_view kFormer = "spark.";
+  if (!name.starts_with(kFormer) || find_spec(setting_specs(), name) != nullptr) return name;
+  std::string present = "eviction." + name.substr(kFormer.size());
+  return find_spec(setting_specs(), present) != nullptr ? present : name;
 }
 
 const std::vector<KeySpec<Settings>>& setting_specs() {

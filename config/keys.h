@@ -38,6 +38,9 @@ const KeySpec<Target>* find_spec(const std::vector<KeySpec<Target>>& specs, std:
   return nullptr;
 }
 
+// The present name of a setting. Most keys of [spark] are in [eviction] now; their former names still work.
+std::string present_name(std::string name);
+
 // `key.name` is dotted, from the top of the file.
 const std::vector<KeySpec<Settings>>& setting_specs();
 // `key.name` is the member's of a [[workload]] table.

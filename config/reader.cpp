@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,11 +36,16 @@ struct Reading {
   Settings& settings;
   const std::string& name;
   std::vector<Complaint> complaints;
+  std::set<std::string> given;  // present names of settings
 
   void complain(const toml::source_position& at, std::string text) {
     complaints.push_back({at, std::move(text)});
   }
 };
+
+std::string positioned(const std::string& name, const toml::source_position& at, std::string_view text) {
+  return fmt::format("{}:{}:{}: {}", name, at.line, at.column, text);
+}
 
 std::string described(const toml::node& node) {
   switch (node.type()) {
@@ -161,12 +168,25 @@ void read_rules(Reading& reading, const toml::node& node) {
   }
 }
 
+void note_name(Reading& reading, const std::string& name, const std::string& present,
+               const toml::source_position& at) {
+  if (!reading.given.insert(present).second) {
+    reading.complain(at,
+                     fmt::format("{} is given twice, once by a former name; leave that one out", present));
+  } else if (name != present) {
+    reading.settings.warnings.push_back(
+        positioned(reading.name, at,
+                   fmt::format("{} is the former name of {}; the next release refuses it", name, present)));
+  }
+}
+
 void read_table(Reading& reading, const toml::table& table, const std::string& prefix) {
   for (const auto& [key, node] : table) {
     const auto name = prefix.empty() ? std::string(key.str()) : prefix + "." + std::string(key.str());
     if (name == "workload") {
       read_rules(reading, node);
-    } else if (const auto* spec = find_spec(setting_specs(), name)) {
+    } else if (const auto* spec = find_spec(setting_specs(), present_name(name))) {
+      note_name(reading, name, spec->key.name, key.source().begin);
       if (auto error = refusal_of(*spec, reading.settings, node)) {
         reading.complain(node.source().begin, std::move(*error));
       }
@@ -205,15 +225,11 @@ bool comes_before(const Complaint& a, const Complaint& b) {
   return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
 }
 
-std::string positioned(const std::string& name, const toml::source_position& at, std::string_view text) {
-  return fmt::format("{}:{}:{}: {}", name, at.line, at.column, text);
-}
-
 }  // namespace
 
 model::Result<void> apply_document(Settings& settings, std::string_view text, const std::string& name) {
   if (auto error = too_deep(text, name)) return fail(ErrorKind::invalid_input, std::move(*error));
-  Reading reading{settings, name, {}};
+  Reading reading{settings, name, {}, {}};
   try {
     read_table(reading, toml::parse(text), "");
   } catch (const toml::parse_error& error) {
@@ -240,7 +256,7 @@ model::Result<void> override_setting(Settings& settings, std::string_view assign
   }
   const std::string name(trimmed(assignment.substr(0, equals)));
   const std::string value(trimmed(assignment.substr(equals + 1)));
-  const auto* spec = find_spec(setting_specs(), name);
+  const auto* spec = find_spec(setting_specs(), present_name(name));
   if (spec == nullptr) {
     std::vector<std::string> names;
     for (const auto& key : known_keys()) names.push_back(key.name);

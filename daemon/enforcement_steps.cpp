@@ -116,7 +116,7 @@ model::Result<std::string> Enforcement::evict_by_hand(const cgroup::FoundWorkloa
   if (!target.leaf_of.empty())
     overrides.apply_to_leaf(workload, target.leaf_of, observer_.cgroup_id(target.leaf_of));
   overrides.apply(workload, target.cgroup->id());
-  model::Evict eviction{.workload = id, .grace_s = setup_.settings.policies.spark.grace_s};
+  model::Evict eviction{.workload = id, .grace_s = setup_.settings.policies.eviction.grace_s};
   if (const auto* known = find_workload(observer_.snapshot(), id)) {
     workload.spark = known->spark;
     workload.spared = known->spared;

@@ -3,9 +3,9 @@
 // inputs (docs/contract/explanation.md).
 #pragma once
 
+#include "model/eviction_findings.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
-#include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
 #include <cstddef>
@@ -74,7 +74,7 @@ struct WorkloadExplanation {
   std::vector<Payer> payers;
   std::optional<Resources> idle;                      // of the host, where the straggler policy ran
   std::vector<Action> actions;                        // of the plan, about this workload
-  std::optional<EvictionExplanation> eviction;        // of a best-effort one, where the Spark policy ran
+  std::optional<EvictionExplanation> eviction;        // of a best-effort one, where the eviction policy ran
   std::optional<ApplicationExplanation> application;  // whose executor or driver it is
 };
 

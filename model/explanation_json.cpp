@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Explanations are written, and never read here.
+#include "model/eviction_json.h"
 #include "model/explanation.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_fields.h"
-#include "model/spark_json.h"
 #include "model/straggler_json.h"
 #include "model/workload_json.h"
 

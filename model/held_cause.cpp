@@ -8,14 +8,14 @@ HeldCause held_cause(const Plan& plan, const Workload* subject, const std::strin
   if (subject != nullptr && subject->workload_class == WorkloadClass::latency_sensitive)
     return HeldCause::extended;
   auto cause = before.value_or(HeldCause::reclaimed);
-  if (plan.findings.spark && resource == Resource::memory) {
+  if (plan.findings.eviction && resource == Resource::memory) {
     // A squeezed cache is no loan: its owner has no claim to it while memory is short.
-    for (const auto& taken : plan.findings.spark->reclaim) {
+    for (const auto& taken : plan.findings.eviction->reclaim) {
       if (taken.workload == workload) return HeldCause::preempted;
     }
   }
   // A replacement of an evicted executor has no claim to a quota that it never had.
-  if (plan.findings.spark && resource == Resource::cpu && plan.findings.spark->held.contains(workload))
+  if (plan.findings.eviction && resource == Resource::cpu && plan.findings.eviction->held.contains(workload))
     return HeldCause::preempted;
   if (!plan.findings.straggler) return cause;
   using Kind = LimitMove::Kind;

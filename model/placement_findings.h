@@ -69,10 +69,11 @@ struct Admission {
   double wall_ahead_s = 0;  // of a snapshot
   PendingWorkload request;
   bool admitted = false;
-  std::string reason;               // in words: why it has its place, or why it is refused
-  std::vector<std::string> change;  // of a refusal: changes, each of which may be enough
-  std::optional<double> until;      // epoch seconds: how long its place is held for it
-  BinRanking bins;                  // the workload has the first one that fits
+  std::string reason;                   // in words: why it has its place, or why it is refused
+  std::vector<std::string> change;      // of a refusal: changes, each of which may be enough
+  std::optional<double> until;          // epoch seconds: how long its place is held for it
+  BinRanking bins;                      // the workload has the first one that fits
+  std::optional<std::string> decision;  // its id in berthd's log
   friend bool operator==(const Admission&, const Admission&) = default;
 };
 

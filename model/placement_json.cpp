@@ -26,6 +26,7 @@ void fields(Io& io, Of<Io, Admission>& admission) {
   io.required("reason", admission.reason, as::text);
   io.required("change", admission.change, as::list(as::text));
   fields(io, admission.bins);
+  io.if_set("decision", admission.decision, as::line);
 }
 
 std::string nodes_text(const CpuSet& nodes) {

@@ -4,9 +4,9 @@
 #include "model/attribute.h"
 #include "model/borrowing.h"
 #include "model/cpu_set.h"
+#include "model/eviction_findings.h"
 #include "model/oversell.h"
 #include "model/placement_findings.h"
-#include "model/spark_findings.h"
 #include "model/straggler_findings.h"
 
 #include <cstdint>
@@ -174,7 +174,7 @@ struct InterferenceFindings {
 struct Findings {
   std::optional<InterferenceFindings> interference;
   std::optional<StragglerFindings> straggler;
-  std::optional<SparkFindings> spark;
+  std::optional<EvictionFindings> eviction;
   std::optional<OversellFindings> oversell;
   std::optional<PlacementFindings> placement;
   friend bool operator==(const Findings&, const Findings&) = default;

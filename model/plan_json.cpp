@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/eviction_json.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_fields.h"
 #include "model/oversell_json.h"
 #include "model/placement_json.h"
-#include "model/spark_json.h"
 #include "model/straggler_json.h"
 
 #include <fmt/core.h>
@@ -128,7 +128,7 @@ template <typename Io>
 void fields(Io& io, Of<Io, Findings>& findings) {
   io.if_set("interference", findings.interference, as::object);
   io.if_set("straggler", findings.straggler, as::object);
-  io.if_set("spark", findings.spark, as::object);
+  io.if_set("eviction", findings.eviction, as::object);
   io.if_set("oversell", findings.oversell, as::object);
   io.if_set("placement", findings.placement, as::object);
 }
@@ -149,7 +149,7 @@ std::string to_json(const Plan& plan) { return document_text(plan, plan.wall_ahe
 std::string spark_json(const Plan& plan) {
   JsonWriter out(plan.wall_ahead_s);
   out.begin_object().member("schema", "berth.spark/1").member("host", plan.host).time("time", plan.time);
-  as::object.write(out.key("spark"), plan.findings.spark.value_or(SparkFindings()));
+  as::object.write(out.key("spark"), plan.findings.eviction.value_or(EvictionFindings()));
   return out.end_object().take();
 }
 

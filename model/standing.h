@@ -39,10 +39,10 @@ struct HeldAttribute {
 // The memory of policies about one run. Times are epoch seconds.
 struct RunMemory {
   RunId run;
-  // In observe mode and in a replay, where the host shows nothing of the plans. While berth enforces, its
-  // undo journal has them, and what it ends.
+  // In observe mode and in a replay, because the host shows nothing of the plans there. While berth enforces,
+  // its undo journal has the held attributes, and the host shows the evictions.
   std::map<Attribute, HeldAttribute> held;
-  std::optional<double> evicted_at;     // its eviction would have begun then
+  std::optional<double> evicted_at;     // its eviction would have begun at this time
   std::optional<double> straggled_at;   // the last tick that found it a straggler
   std::optional<double> relocated_at;   // the last tick that found that it should run elsewhere
   std::optional<double> pressed_at;     // the last tick at which it wanted back its loan
@@ -101,11 +101,11 @@ std::optional<RecentUse> recent_use(const Standing& standing, double now);
 // Ids of the workloads that lend vCPUs.
 std::set<std::string> lenders(const Standing& standing);
 
-// After berth has put everything back: nothing is lent any more.
+// After berth has put everything back, nothing is lent any more.
 void forget_lending(Standing& standing);
-// After a change of the mode: the evictions of the other mode count for nothing.
+// After a change of the mode, the evictions of the other mode no longer count.
 void forget_evictions(Standing& standing);
-// Before berth enforces: what it would have held until now.
+// When berth begins to enforce: it held nothing in observe mode.
 void forget_held(Standing& standing);
 
 }  // namespace berth::model

@@ -69,7 +69,7 @@ void take_lenders(model::Standing& standing, const Snapshot& snapshot, const mod
   }
 }
 
-// Once memory was not short for spark.hold, the evictions are forgotten.
+// Once memory was not short for eviction.hold, the evictions are forgotten.
 void take_evictions(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan,
                     const Outcomes& outcomes, double hold_s) {
   if (is_memory_short(snapshot, plan)) standing.memory_short_at = plan.time;
@@ -84,7 +84,8 @@ void take_evictions(model::Standing& standing, const Snapshot& snapshot, const m
   }
 }
 
-// The attribute as its owner has it. A pin to the vCPUs that it had anyway is a pin.
+// A limit as the workload's owner has it; nullopt for other attributes. A pin is one even if the owner allows
+// the same vCPUs.
 std::optional<model::AttributeValue> of_owner(const Workload& workload, model::Attribute attribute) {
   const model::OriginalLimits limits = model::limits_of_owner(workload);
   if (attribute == model::Attribute::cpu_quota) return model::CpuQuota{limits.cpu_quota_cores};
@@ -92,26 +93,30 @@ std::optional<model::AttributeValue> of_owner(const Workload& workload, model::A
   return std::nullopt;
 }
 
+void give_back(model::Standing& standing, const Workload& workload, model::Attribute attribute) {
+  const auto known = standing.runs.find(workload.id);
+  if (known != standing.runs.end()) known->second.held.erase(attribute);
+}
+
 void hold(model::Standing& standing, const Workload& workload, const model::Plan& plan,
           const model::AttributeValue& wanted) {
   const model::Attribute attribute = attribute_of(wanted);
-  RunMemory& memory = memory_of(standing, workload);
-  const auto before = memory.held.find(attribute);
-  const bool held = before != memory.held.end();
+  const model::HeldAttribute* before = model::find_held(standing, workload, attribute);
   const model::AttributeValue value = model::as_kept(wanted);
   // A limit is given back by being set to the owner's, which need not be a value that as_kept() makes.
   if (const auto own = of_owner(workload, attribute); own && (wanted == *own || value == *own)) {
-    if (held) memory.held.erase(before);
+    give_back(standing, workload, attribute);
     return;
   }
-  model::HeldLimit limit{.since = held ? before->second.held.since : plan.time, .changed_at = plan.time};
+  model::HeldLimit limit{.since = before != nullptr ? before->held.since : plan.time,
+                         .changed_at = plan.time};
   if (attribute == model::Attribute::cpu_quota || attribute == model::Attribute::memory_high) {
     const auto resource =
         attribute == model::Attribute::cpu_quota ? model::Resource::cpu : model::Resource::memory;
     limit.cause = model::held_cause(plan, &workload, workload.id, resource,
-                                    held ? std::optional(before->second.held.cause) : std::nullopt);
+                                    before != nullptr ? std::optional(before->held.cause) : std::nullopt);
   }
-  memory.held.insert_or_assign(attribute, model::HeldAttribute{value, limit});
+  memory_of(standing, workload).held.insert_or_assign(attribute, model::HeldAttribute{value, limit});
 }
 
 // Takes what the plan would hold and end, if it were carried out.
@@ -123,7 +128,7 @@ void take_actions(model::Standing& standing, const Snapshot& snapshot, const mod
     if (const auto* set = std::get_if<model::Set>(&action.what)) {
       hold(standing, *workload, plan, set->value);
     } else if (const auto* back = std::get_if<model::GiveBack>(&action.what)) {
-      memory_of(standing, *workload).held.erase(back->attribute);
+      give_back(standing, *workload, back->attribute);
     } else if (std::holds_alternative<model::Evict>(action.what)) {
       RunMemory& memory = memory_of(standing, *workload);
       if (!memory.evicted_at) memory.evicted_at = plan.time;
@@ -167,7 +172,7 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
   forget_ended_runs(standing, snapshot);
   take_stragglers(standing, snapshot, plan);
   take_lenders(standing, snapshot, plan);
-  take_evictions(standing, snapshot, plan, outcomes, settings.spark.hold_s);
+  take_evictions(standing, snapshot, plan, outcomes, settings.eviction.hold_s);
   if (outcomes.assumed) take_actions(standing, snapshot, plan);
   take_advertisement(standing, plan);
   take_use(standing, snapshot, plan);

@@ -14,17 +14,17 @@ namespace berth::policies {
 // Tells which actions of a plan happened. All others than evictions count as carried out.
 struct Outcomes {
   std::set<std::string> evicted;  // ids of the workloads whose eviction began
-  // Nothing was done, so the next snapshot of the host shows nothing of it: the standing remembers what the
-  // plan would hold.
+  // Nothing was written, so the next snapshot of the host shows nothing of the plan. The standing remembers
+  // what the plan would hold.
   bool assumed = false;
 };
 
 // The outcomes in observe mode and in a replay, where a plan counts as carried out as a whole.
 Outcomes assumed(const model::Plan& plan);
 
-// Returns what stands after a plan, for the next tick. `plan` was made of `snapshot`, on which `standing`
-// was put; what is held may have been taken off since. berthd in either mode and the replay call this one
-// function. Pure. It forgets runs that the snapshot has no more.
+// Returns what stands after a plan, for the next tick. `plan` was made of `snapshot` with `standing` put
+// on it. The caller may have taken held attributes off the snapshot since. berthd in either mode and the
+// replay call this one function. Pure. It forgets runs that the snapshot has no more.
 model::Standing after(model::Standing standing, const model::Snapshot& snapshot, const model::Plan& plan,
                       const Outcomes& outcomes, const PolicySettings& settings);
 

@@ -3,9 +3,9 @@
 
 #include "policies/action_order.h"
 #include "policies/decision_id.h"
-#include "policies/interference/standing.h"
 #include "policies/limit_change.h"
 #include "policies/memory_nodes.h"
+#include "policies/vcpus/pin_check.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -203,19 +203,18 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   }
 }
 
-// Keeps the evictions of one policy: they may meet the need of the other one, too. The policy's name decides,
-// as elsewhere.
+// Keeps the evictions of one policy, because they may meet the need of the other one, too. Overselling's come
+// before those for forecast memory: what it ends is over the threshold already.
 void keep_evictions_of_one_policy(std::vector<model::Action>& actions) {
-  const model::Action* kept = nullptr;
-  for (const model::Action& action : actions) {
-    if (!std::holds_alternative<model::Evict>(action.what)) continue;
-    if (kept == nullptr || action.policy < kept->policy) kept = &action;
-  }
-  if (kept == nullptr) return;
-  const std::string policy = kept->policy;
-  std::erase_if(actions, [&](const model::Action& action) {
-    return std::holds_alternative<model::Evict>(action.what) && action.policy != policy;
+  const auto evicts = [](const model::Action& action) {
+    return std::holds_alternative<model::Evict>(action.what);
+  };
+  const bool oversold = std::any_of(actions.begin(), actions.end(), [&](const model::Action& action) {
+    return evicts(action) && action.policy == "oversell";
   });
+  if (!oversold) return;
+  std::erase_if(actions,
+                [&](const model::Action& action) { return evicts(action) && action.policy != "oversell"; });
 }
 
 }  // namespace

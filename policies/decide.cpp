@@ -2,15 +2,15 @@
 #include "policies/decide.h"
 
 #include "policies/arbiter.h"
-#include "policies/interference/best_effort.h"
+#include "policies/eviction/candidates.h"
+#include "policies/eviction/demand.h"
+#include "policies/eviction/policy.h"
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/oversell/score.h"
 #include "policies/placement/rank.h"
-#include "policies/spark/candidates.h"
-#include "policies/spark/demand.h"
-#include "policies/spark/policy.h"
 #include "policies/straggler/policy.h"
+#include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -25,14 +25,15 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference", "straggler", "spark", "oversell", "placement"};
+  static const std::vector<std::string> names{"interference", "straggler", "eviction", "oversell",
+                                              "placement"};
   return names;
 }
 
 namespace {
 
 // The cost of an eviction is computed in one place, for all policies.
-EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const SparkSettings& settings) {
+EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const EvictionSettings& settings) {
   using Prices = std::map<std::string, model::EvictionCandidate>;
   // It is computed at the first question: most ticks have none.
   return [&snapshot, &settings,
@@ -87,7 +88,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
   }
   if (runs("oversell")) {
     OversellProposal proposal =
-        propose_advertising(ordered, settings, cost_of_evicting(snapshot, settings.spark));
+        propose_advertising(ordered, settings, cost_of_evicting(snapshot, settings.eviction));
     plan.findings.oversell = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
@@ -104,9 +105,9 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     plan.findings.interference = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
-  if (runs("spark")) {
-    SparkProposal proposal = propose_evictions(snapshot, settings.spark);
-    plan.findings.spark = std::move(proposal.findings);
+  if (runs("eviction")) {
+    EvictionProposal proposal = propose_evictions(snapshot, settings.eviction);
+    plan.findings.eviction = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   if (plan.findings.oversell) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/explain.h"
 
-#include "policies/interference/pressure.h"
 #include "policies/share.h"
 #include "policies/usage.h"
+#include "policies/vcpus/pressure.h"
 
 #include <algorithm>
 #include <utility>
@@ -127,7 +127,7 @@ void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained)
   }
 }
 
-std::optional<model::ApplicationExplanation> explain_application(const model::SparkFindings& findings,
+std::optional<model::ApplicationExplanation> explain_application(const model::EvictionFindings& findings,
                                                                  const std::string& id) {
   auto figures = value_for(findings.apps, id);
   if (!figures) return std::nullopt;
@@ -141,7 +141,7 @@ std::optional<model::ApplicationExplanation> explain_application(const model::Sp
   return explained;
 }
 
-void add_eviction(const model::SparkFindings& findings, WorkloadExplanation& explained) {
+void add_eviction(const model::EvictionFindings& findings, WorkloadExplanation& explained) {
   const std::string& id = explained.workload.id;
   model::EvictionExplanation eviction{.candidate = value_for(findings.candidates, id),
                                       .spared = value_for(findings.spared, id),
@@ -169,7 +169,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }
   if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
-  if (plan.findings.spark) add_eviction(*plan.findings.spark, explained);
+  if (plan.findings.eviction) add_eviction(*plan.findings.eviction, explained);
   add_payers(snapshot, explained);
   for (const model::Action& action : plan.actions) {
     if (action.workload() != nullptr && *action.workload() == id) explained.actions.push_back(action);
@@ -187,7 +187,7 @@ model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& p
                                  .application = {}};
   explanation.workload = explain_workload(snapshot, plan, settings, subject);
   if (explanation.workload) return explanation;
-  if (plan.findings.spark) explanation.application = explain_application(*plan.findings.spark, subject);
+  if (plan.findings.eviction) explanation.application = explain_application(*plan.findings.eviction, subject);
   if (explanation.application) return explanation;
   for (const model::Action& action : plan.actions) {
     if (action.decision != subject) continue;

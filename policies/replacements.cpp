@@ -8,7 +8,7 @@ namespace berth::policies {
 bool is_memory_short(const model::Snapshot& snapshot, const model::Plan& plan) {
   const auto& memory = snapshot.advertised.memory;
   if (memory && memory->state == model::SchedulingState::evict) return true;
-  return plan.findings.spark && plan.findings.spark->need_bytes > 0;
+  return plan.findings.eviction && plan.findings.eviction->need_bytes > 0;
 }
 
 std::set<std::string> replacements_to_hold(const model::Snapshot& snapshot, double hold_s) {
@@ -29,7 +29,7 @@ std::optional<model::Action> hold(const model::Workload& workload, const std::st
   if (workload.fixed.cpu) return std::nullopt;
   const double cores = std::min(workload.cpu_quota_cores.value_or(kHeldCores), kHeldCores);
   return model::Action{.what = model::Set{.workload = workload.id, .value = model::CpuQuota{cores}},
-                       .policy = "spark",
+                       .policy = "eviction",
                        .decision = {},
                        .reason = reason};
 }

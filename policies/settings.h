@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "policies/eviction/settings.h"
 #include "policies/interference/settings.h"
 #include "policies/oversell/settings.h"
 #include "policies/placement/settings.h"
-#include "policies/spark/settings.h"
 #include "policies/straggler/settings.h"
 
 namespace berth::policies {
@@ -19,7 +19,7 @@ struct SafetySettings {
 struct PolicySettings {
   InterferenceSettings interference;
   StragglerSettings straggler;
-  SparkSettings spark;
+  EvictionSettings eviction;
   OversellSettings oversell;
   PlacementSettings placement;
   SafetySettings safety;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a workload uses, by its samples.
+// The use of a workload, by its samples.
 #pragma once
 
 #include "model/plan.h"

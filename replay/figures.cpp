@@ -17,9 +17,9 @@ double price_of(const model::Plan& plan, const model::Action& action, const mode
     const auto candidate = plan.findings.oversell->candidates.find(workload.id);
     if (candidate != plan.findings.oversell->candidates.end()) return candidate->second.cost;
   }
-  if (plan.findings.spark) {
-    const auto candidate = plan.findings.spark->candidates.find(workload.id);
-    if (candidate != plan.findings.spark->candidates.end()) return candidate->second.cost_s;
+  if (plan.findings.eviction) {
+    const auto candidate = plan.findings.eviction->candidates.find(workload.id);
+    if (candidate != plan.findings.eviction->candidates.end()) return candidate->second.cost_s;
   }
   return policies::cpu_seconds_used(workload, plan.time);
 }

@@ -3,7 +3,6 @@
 
 #include "daemon/ledger/action_log.h"
 #include "model/json.h"
-#include "model/json_text.h"
 #include "model/name.h"
 #include "os/log.h"
 #include "policies/decision_id.h"
@@ -15,7 +14,6 @@
 #include <utility>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 namespace berth::daemon {
 
@@ -83,13 +81,6 @@ LogEntry entry_of(const model::Admission& answer, const std::string& decision, c
           fmt::format("; any one of these changes would help: {}", model::joined(answer.change, "; "));
   }
   return entry;
-}
-
-// The policy's answer, and the decision that it is in the log.
-std::string to_json(const model::Admission& answer, const std::string& decision) {
-  auto document = model::json_of(model::to_json(answer));
-  document["decision"] = decision;
-  return model::json_text(document);
 }
 
 }  // namespace
@@ -174,11 +165,7 @@ void Admissions::show_pending() { set_pending(node_().enforces()); }
 // The host now, with the capacity that it advertises since the last tick.
 policies::Host Admissions::host_as_advertised(const Node& node) {
   show_pending();
-  const model::Advertised shown = node.observer.snapshot().advertised;
-  node.observer.set_advertised(node.advertised);
-  policies::Host host(node.observer.snapshot(), node.settings);
-  node.observer.set_advertised(shown);
-  return host;
+  return {node.observer.snapshot(), node.settings, node.advertised};
 }
 
 // The host for a newcomer. All other awaited work is in its place. Where such work has no place at present,
@@ -259,7 +246,8 @@ model::Result<Admissions::Answer> Admissions::admit(const std::string& request, 
                                   fmt::format("another request with this id was admitted ({})", decision)));
   }
   done.entries.push_back(entry_of(answer, decision, node.mode, renewed, hold_s));
-  done.text = to_json(answer, decision);
+  answer.decision = decision;
+  done.text = model::to_json(answer);
   return done;
 }
 

@@ -127,7 +127,7 @@ LogEntry Leaves::entry_of(const Wanted& wanted, double now) const {
   entry.attribute = "cgroup.procs";
   entry.old_value = wanted.origin;
   entry.new_value = wanted.leaf;
-  entry.policy = "spark";
+  entry.policy = "eviction";
   entry.reason = fmt::format("for {}, so that it can be evicted alone: {}", wanted.executor, wanted.reason);
   entry.result = "applied";
   return entry;
@@ -226,7 +226,7 @@ void Leaves::end_with_former_runs(const Scene& scene, double now, std::vector<Lo
     entry.kind = "leaf";
     entry.workload = leaf;
     entry.new_value = "StopUnit";
-    entry.policy = "spark";
+    entry.policy = "eviction";
     entry.reason = fmt::format("{} has restarted, and this executor belongs to its former run", known.origin);
     entry.result = stopped ? "applied" : "failed";
     if (!stopped) entry.error = stopped.error().message();

@@ -124,12 +124,10 @@ class Observer {
   // Takes what observe mode would hold off the snapshot. Call it between assemble() and the next read().
   void take_off();
   const model::Snapshot& snapshot() const { return snapshot_; }
-  // The host's present advertisement, for the snapshots from now on.
-  void set_advertised(const model::Advertised& advertised) { snapshot_.advertised = advertised; }
-  // The used shares of the last day, and the pending workloads; likewise.
+  // The used shares of the last day, the pending workloads, and the services that have learned sums, for the
+  // snapshots from now on.
   void set_used_shares(std::vector<model::UsedShare> shares) { snapshot_.used_shares = std::move(shares); }
   void set_pending(std::vector<model::PendingWorkload> pending) { snapshot_.pending = std::move(pending); }
-  // The services that have learned sums; likewise.
   void set_services(std::map<std::string, model::ServiceProfile> services) {
     snapshot_.services = std::move(services);
   }

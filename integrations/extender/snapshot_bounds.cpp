@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/extender/snapshot_bounds.h"
 
-#include "policies/interference/node.h"
-#include "policies/interference/standing.h"
+#include "policies/vcpus/node.h"
+#include "policies/vcpus/pin_check.h"
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 #include "policies/interference/best_effort.h"
 
 #include "model/count_text.h"
-#include "policies/interference/standing.h"
+#include "policies/vcpus/pin_check.h"
 
 #include <optional>
 #include <string>
@@ -17,16 +17,6 @@ namespace {
 constexpr const char* kPolicy = "interference";
 // A service that crashes and starts again takes longer than a move.
 constexpr double kHeldCooldowns = 3;
-
-model::CpuSet pool_cpus(const Occupancy& occupancy, bool spares_siblings) {
-  const Node& node = occupancy.node();
-  model::CpuSet cpus;
-  for (int position = 0; position < node.size(); ++position) {
-    if (spares_siblings ? occupancy.spared(position) : occupancy.unowned(position))
-      cpus.insert(node.cpu(position));
-  }
-  return cpus;
-}
 
 std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand, const PoolState& state,
                      const model::CpuSet& pool) {
@@ -46,51 +36,12 @@ std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand,
 
 }  // namespace
 
-model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand) {
-  return pool_cpus(occupancy,
-                   pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand).spares_siblings);
-}
-
-std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
-                                     const std::vector<const model::Workload*>& workloads) {
-  std::vector<std::string> ids;
-  if (occupancy.placed_count() == 0) return ids;
-  for (const model::Workload* workload : workloads) {
-    if (workload->workload_class != model::WorkloadClass::best_effort || workload->left_alone) continue;
-    if (!workload->allowed_cpus || workload->allowed_cpus->intersects(pool)) ids.push_back(workload->id);
-  }
-  return ids;
-}
-
-model::CpuSet owned_by_instances(const Occupancy& occupancy) {
-  const Node& node = occupancy.node();
-  model::CpuSet cpus;
-  for (int position = 0; position < node.size(); ++position) {
-    if (occupancy.owner(position) >= 0) cpus.insert(node.cpu(position));
-  }
-  return cpus;
-}
-
-model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus) {
-  model::CpuSet cpus;
-  for (const model::OwnedCpus& owned : owned_cpus) {
-    if (owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime) cpus |= owned.cpus;
-  }
-  return cpus;
-}
-
-model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus) {
-  model::CpuSet cpus;
-  for (const model::OwnedCpus& owned : owned_cpus) cpus |= owned.cpus;
-  return cpus;
-}
-
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads,
                          const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
                          const PoolHold& hold, InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
-  const model::CpuSet pool = pool_cpus(occupancy, state.spares_siblings);
+  const model::CpuSet pool = best_effort_pool(occupancy, demand);
   proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
   const model::CpuSet owned = owned_by_instances(occupancy) | of_others;
   const bool instances = occupancy.placed_count() > 0;

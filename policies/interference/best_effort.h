@@ -2,31 +2,14 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "policies/interference/occupancy.h"
 #include "policies/interference/policy.h"
+#include "policies/vcpus/pool.h"
 
 #include <map>
 #include <string>
 #include <vector>
 
 namespace berth::policies {
-
-// The vCPUs that latency-sensitive instances leave to best-effort work.
-model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand);
-
-// Ids of the best-effort workloads that are confined to the pool, ascending. None where no vCPU is owned.
-std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
-                                     const std::vector<const model::Workload*>& workloads);
-
-// The vCPUs of all placed instances.
-model::CpuSet owned_by_instances(const Occupancy& occupancy);
-
-// Of the vCPUs of other programs, those that any work may run on: the kernel keeps work off partitions and
-// isolated vCPUs, but not off those of a container that was pinned.
-model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus);
-
-// The vCPUs of other programs, of whatever kind.
-model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus);
 
 struct PoolHold {
   double now = 0;  // epoch seconds

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "policies/interference/node.h"
 #include "policies/interference/policy.h"
+#include "policies/vcpus/node.h"
 
 #include <string>
 #include <vector>

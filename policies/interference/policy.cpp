@@ -9,13 +9,13 @@
 #include "policies/interference/promised.h"
 #include "policies/interference/queue.h"
 #include "policies/interference/resize.h"
-#include "policies/interference/score.h"
-#include "policies/interference/search.h"
-#include "policies/interference/standing.h"
 #include "policies/interference/unpinned.h"
 #include "policies/interference/waiting.h"
 #include "policies/interference/warnings.h"
 #include "policies/usage.h"
+#include "policies/vcpus/pin_check.h"
+#include "policies/vcpus/score.h"
+#include "policies/vcpus/search.h"
 
 #include <algorithm>
 #include <iterator>
@@ -48,7 +48,7 @@ BestEffortDemand best_effort_demand(const Workloads& workloads, const Interferen
 
 // The direction of a resize, and its region, for a pin that is good otherwise.
 struct Fit {
-  Standing standing;  // of a pin that stays as it is
+  PinCheck standing;  // of a pin that stays as it is
   std::optional<Resize> resize;
 };
 

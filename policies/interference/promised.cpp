@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/promised.h"
 
-#include "policies/interference/standing.h"
+#include "policies/vcpus/pin_check.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -23,7 +23,7 @@ std::vector<std::string> keep_promises(const std::vector<PlacementRequest>& requ
     model::Workload as_pinned;
     as_pinned.cpus = request.told;
     as_pinned.allowed_cpus = request.allowed;
-    const Standing standing = check_pin(node, settings, as_pinned, request.vcpus);
+    const PinCheck standing = check_pin(node, settings, as_pinned, request.vcpus);
     if (!standing.stands() || occupancy.unowned_count() - request.vcpus < demand.min_cpus) continue;
     std::vector<int> cpus = node.positions(request.told);
     if (std::any_of(cpus.begin(), cpus.end(), [&](int at) { return occupancy.owner(at) >= 0; })) continue;

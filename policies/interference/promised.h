@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policies/interference/search.h"
+#include "policies/vcpus/search.h"
 
 #include <string>
 #include <vector>

@@ -7,8 +7,8 @@
 #include "model/workload.h"
 #include "policies/interference/homeless.h"
 #include "policies/interference/policy.h"
-#include "policies/interference/pressure.h"
-#include "policies/interference/search.h"
+#include "policies/vcpus/pressure.h"
+#include "policies/vcpus/search.h"
 
 #include <string>
 #include <vector>

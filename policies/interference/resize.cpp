@@ -2,8 +2,8 @@
 #include "policies/interference/resize.h"
 
 #include "model/count_text.h"
-#include "policies/interference/candidate_score.h"
-#include "policies/interference/marks.h"
+#include "policies/vcpus/candidate_score.h"
+#include "policies/vcpus/marks.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policies/interference/occupancy.h"
-#include "policies/interference/search.h"
 #include "policies/interference/settings.h"
+#include "policies/vcpus/occupancy.h"
+#include "policies/vcpus/search.h"
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "policies/interference/occupancy.h"
 #include "policies/interference/settings.h"
+#include "policies/vcpus/occupancy.h"
 
 #include <optional>
 

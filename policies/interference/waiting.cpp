@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/waiting.h"
 
-#include "policies/interference/standing.h"
+#include "policies/vcpus/pin_check.h"
 
 #include <algorithm>
 #include <cmath>

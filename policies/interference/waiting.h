@@ -4,9 +4,9 @@
 
 #include "model/plan.h"
 #include "model/snapshot.h"
-#include "policies/interference/node.h"
 #include "policies/interference/policy.h"
 #include "policies/interference/settings.h"
+#include "policies/vcpus/node.h"
 
 #include <cstddef>
 #include <map>

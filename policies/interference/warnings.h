@@ -5,7 +5,7 @@
 #include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/interference/queue.h"
-#include "policies/interference/search.h"
+#include "policies/vcpus/search.h"
 
 #include <functional>
 #include <optional>

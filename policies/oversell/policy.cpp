@@ -257,7 +257,7 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
     return;
   }
   if (candidates.empty()) return;
-  const double steps_s = steps_take_s(settings.spark.grace_s);
+  const double steps_s = steps_take_s(settings.eviction.grace_s);
   const double rise = memory_rise(snapshot, steps_s);
   const std::vector<const model::Workload*> victims =
       least_victims(candidates, std::max(excess_bytes, rise) - freeing);
@@ -277,7 +277,7 @@ void choose_victims(const model::Snapshot& snapshot, const PolicySettings& setti
   for (std::size_t at = 0; at < count; ++at) {
     const model::OversellCandidate& victim = findings.candidates.at(victims[at]->id);
     proposal.actions.push_back(eviction_of(
-        *victims[at], settings.spark.grace_s, true, "oversell",
+        *victims[at], settings.eviction.grace_s, true, "oversell",
         fmt::format("{}; {} of stage {}, priority {}, {:.4g} s of work lost", reason,
                     at == 0 ? "the first" : "the next", victim.stage, victim.priority, victim.cost)));
   }

@@ -11,9 +11,6 @@
 
 namespace berth::policies {
 
-// Utilisation must fall this far below the stop threshold before the host takes work again.
-inline constexpr double kStopHysteresis = 0.05;
-
 struct OversellProposal {
   model::OversellFindings findings;
   std::vector<model::Action> actions;  // without decision ids; the arbiter gives them

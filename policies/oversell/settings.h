@@ -8,6 +8,9 @@ namespace berth::policies {
 // How the peak of a host's use is computed from its samples.
 enum class PeakMethod { weighted, percentile, normal, max };
 
+// Utilisation must fall this far below the stop threshold before the host takes work again.
+inline constexpr double kStopHysteresis = 0.05;
+
 // The [oversell] table; defaults and meaning in berth.toml(5) and docs/decisions/overselling.md.
 struct OversellSettings {
   PeakMethod peak = PeakMethod::max;

@@ -4,7 +4,6 @@
 #include "model/bytes_text.h"
 #include "model/count_text.h"
 #include "model/json.h"
-#include "policies/oversell/policy.h"
 #include "policies/placement/candidate.h"
 #include "policies/placement/rank.h"
 #include "policies/placement/wide.h"

@@ -2,12 +2,11 @@
 #include "policies/placement/host.h"
 
 #include "model/json.h"
-#include "policies/interference/best_effort.h"
-#include "policies/interference/policy.h"
 #include "policies/memory_capacity.h"
+#include "policies/pins.h"
 #include "policies/share.h"
-#include "policies/straggler/policy.h"
 #include "policies/usage.h"
+#include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -48,10 +47,10 @@ std::uint64_t claimed_memory(const model::Workload& workload) {
   return std::max(workload.memory_request_bytes, latest_memory(workload).value_or(0));
 }
 
-std::uint64_t advertised_memory(const model::Snapshot& snapshot, const OversellSettings& settings) {
-  const auto capacity = static_cast<double>(memory_capacity(snapshot.memory, settings));
-  return static_cast<std::uint64_t>(
-      std::min(factor_of(snapshot.advertised.memory) * capacity, static_cast<double>(model::kMaxBytes)));
+std::uint64_t advertised_memory(const model::MemoryState& memory, double factor,
+                                const OversellSettings& settings) {
+  const auto capacity = static_cast<double>(memory_capacity(memory, settings));
+  return static_cast<std::uint64_t>(std::min(factor * capacity, static_cast<double>(model::kMaxBytes)));
 }
 
 // Available memory without the part that may not be used.
@@ -61,16 +60,17 @@ std::uint64_t available_memory(const model::MemoryState& memory, const OversellS
 
 }  // namespace
 
-Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings)
+Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings,
+           const model::Advertised& advertised)
     : name_(snapshot.host),
       settings_(&settings),
       node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
       occupancy_(*node_, {}),
       withheld_(settings.interference.reserved_cpus | of_any_owner(snapshot.owned_cpus)),
       unowned_(node_->usable_count()),
-      memory_total_(advertised_memory(snapshot, settings.oversell)),
+      memory_total_(advertised_memory(snapshot.memory, factor_of(advertised.memory), settings.oversell)),
       memory_available_(available_memory(snapshot.memory, settings.oversell)),
-      advertised_(snapshot.advertised),
+      advertised_(advertised),
       services_(std::make_shared<const std::map<std::string, model::ServiceProfile>>(snapshot.services)),
       pressures_(std::make_shared<const std::map<std::string, Pressure>>(
           service_pressures(snapshot, workloads_by_id(snapshot)))) {
@@ -165,18 +165,15 @@ void Host::add_gpus(const model::Snapshot& snapshot) {
 }
 
 void Host::add_tenants(const model::Snapshot& snapshot) {
-  // Uses the plan's pins, not the present ones: a host that only observes has none.
-  const auto grown = grown_requests(propose_help(snapshot, *settings_).findings);
-  const InterferenceProposal pins =
-      propose_pins(snapshot, settings_->interference, grown, {}, settings_->safety.repin_cooldown_s);
+  const auto pins = planned_pins(snapshot, *settings_);
   Claim anywhere;
   for (const model::Workload* workload : workloads_by_id(snapshot)) {
     memory_claimed_ = sum(memory_claimed_, claimed_memory(*workload));
     const bool sensitive = latency_sensitive(workload->workload_class);
     if (!sensitive) best_effort_.use_cores += mean_cores(*workload);
     if (sensitive) instances_of_.insert(workload->service);
-    const auto placed = pins.findings.instances.find(workload->id);
-    if (placed != pins.findings.instances.end()) {
+    const auto placed = pins.find(workload->id);
+    if (placed != pins.end()) {
       occupancy_.add(tenant_on(placed->second.cpus, placed->second.pressure, model_of(workload->service)));
       own(placed->second.cpus);
       continue;

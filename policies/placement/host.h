@@ -2,11 +2,11 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "policies/interference/node.h"
-#include "policies/interference/occupancy.h"
-#include "policies/interference/pressure.h"
 #include "policies/placement/gpu_links.h"
 #include "policies/settings.h"
+#include "policies/vcpus/node.h"
+#include "policies/vcpus/occupancy.h"
+#include "policies/vcpus/pressure.h"
 
 #include <array>
 #include <cstddef>
@@ -64,7 +64,10 @@ using PlaceOrder = std::array<double, 10>;
 class Host {
  public:
   // `settings` must outlive it.
-  Host(const model::Snapshot& snapshot, const PolicySettings& settings);
+  Host(const model::Snapshot& snapshot, const PolicySettings& settings)
+      : Host(snapshot, settings, snapshot.advertised) {}
+  // With another advertisement than the snapshot's.
+  Host(const model::Snapshot& snapshot, const PolicySettings& settings, const model::Advertised& advertised);
 
   const std::string& name() const { return name_; }
   const PolicySettings& settings() const { return *settings_; }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "model/placement_findings.h"
-#include "policies/interference/policy.h"
+#include "policies/pins.h"
 #include "policies/placement/host.h"
 
 #include <map>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/rise.h"
 
-#include "policies/interference/score.h"
+#include "policies/vcpus/score.h"
 
 namespace berth::policies {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/vcpus.h"
 
-#include "policies/interference/search.h"
+#include "policies/vcpus/search.h"
 
 #include <utility>
 

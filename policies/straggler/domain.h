@@ -2,8 +2,8 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "policies/interference/node.h"
-#include "policies/interference/settings.h"
+#include "policies/settings.h"
+#include "policies/vcpus/node.h"
 
 #include <optional>
 #include <vector>

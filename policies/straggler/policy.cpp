@@ -38,7 +38,7 @@ std::unique_ptr<model::StragglerTask> task_of(const model::Workload& workload, d
 
 std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySettings& settings) {
   const model::Snapshot& snapshot = ordered.snapshot;
-  const auto held = replacements_to_hold(snapshot, settings.spark.hold_s);
+  const auto held = replacements_to_hold(snapshot, settings.eviction.hold_s);
   std::vector<Member> members;
   const double cores = capacity_of(snapshot, Resource::cpu);
   const double bytes = capacity_of(snapshot, Resource::memory);

@@ -24,7 +24,7 @@ class = "best-effort"
 """
 # Settings for start(): ends best-effort work if memory runs out.
 EVICTING = """
-[spark]
+[eviction]
 evict = true
 """
 CPUS = 8

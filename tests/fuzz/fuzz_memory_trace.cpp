@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trace of memory in CSV: readings ascend and are within limits, every method forecasts a finite demand, a
 // judge finds no more faults than there are readings, and a refusal is one line.
-#include "policies/spark/forecast/backtest.h"
+#include "policies/eviction/forecast/backtest.h"
 #include "tests/fuzz/property.h"
 
 #include <algorithm>

@@ -44,7 +44,7 @@ def agrees(found: dict, app: Application) -> bool:
 def test_once_finds_what_the_drivers_know(scene: Scene, build: Path, tmp_path: Path) -> None:
     # Two of the six tasks that it holds with are through shortly after it has begun with them.
     until("two tasks of the stage in hand are done", lambda: truth(scene.etl)["stages_done"] > 2.3)
-    spark = berthd_once(build, tmp_path)["findings"]["spark"]
+    spark = berthd_once(build, tmp_path)["findings"]["eviction"]
     assert sorted(spark["apps"]) == sorted([scene.etl.id, scene.ml.id])
     assert agrees(spark["apps"][scene.etl.id], scene.etl), (spark["apps"][scene.etl.id], truth(scene.etl))
     assert agrees(spark["apps"][scene.ml.id], scene.ml), (spark["apps"][scene.ml.id], truth(scene.ml))
@@ -57,7 +57,7 @@ def test_once_finds_what_the_drivers_know(scene: Scene, build: Path, tmp_path: P
 
 def test_once_can_be_run_again_and_again(scene: Scene, build: Path, tmp_path: Path) -> None:
     for _ in range(10):
-        assert len(berthd_once(build, tmp_path)["findings"]["spark"]["apps"]) == 2
+        assert len(berthd_once(build, tmp_path)["findings"]["eviction"]["apps"]) == 2
 
 
 def test_the_daemon_keeps_up_and_lists_them(scene: Scene, berthd: Berthd) -> None:
@@ -72,7 +72,7 @@ def test_the_daemon_keeps_up_and_lists_them(scene: Scene, berthd: Berthd) -> Non
 
 
 def test_what_the_worker_shares_with_its_executors_is_nobodys_victim(scene: Scene, build: Path, tmp_path: Path) -> None:
-    spark = berthd_once(build, tmp_path)["findings"]["spark"]
+    spark = berthd_once(build, tmp_path)["findings"]["eviction"]
     for name in ("worker", "master"):
         workload = scene.groups.workload(name)
         assert workload in spark["spared"]
@@ -84,7 +84,7 @@ def test_what_the_worker_shares_with_its_executors_is_nobodys_victim(scene: Scen
 
 
 def test_a_driver_is_a_candidate_with_what_its_application_is_worth(scene: Scene, build: Path, tmp_path: Path) -> None:
-    spark = berthd_once(build, tmp_path)["findings"]["spark"]
+    spark = berthd_once(build, tmp_path)["findings"]["eviction"]
     for app, name in ((scene.etl, "etl"), (scene.ml, "ml")):
         candidate = spark["candidates"][scene.groups.workload(name)]
         assert candidate["kind"] == "driver"
@@ -96,7 +96,7 @@ def test_an_executor_in_a_cgroup_of_its_own_is_a_candidate(scene: Scene, build: 
     own, driver = scene.groups.workload("executor"), scene.groups.workload("etl")
     executor, pid = sorted(scene.etl.executor_pids().items())[0]
     scene.groups.move("executor", pid)
-    spark = berthd_once(build, tmp_path)["findings"]["spark"]
+    spark = berthd_once(build, tmp_path)["findings"]["eviction"]
     candidate = spark["candidates"][own]
     assert candidate["kind"] == "executor"
     assert candidate["app"] == scene.etl.id
@@ -111,12 +111,12 @@ def test_an_executor_in_a_cgroup_of_its_own_is_a_candidate(scene: Scene, build: 
     with subprocess.Popen(["sleep", "600"]) as other:
         try:
             scene.groups.move("executor", other.pid)
-            spark = berthd_once(build, tmp_path)["findings"]["spark"]
+            spark = berthd_once(build, tmp_path)["findings"]["eviction"]
             assert own not in spark["candidates"]
             assert f"sleep (pid {other.pid})" in spark["spared"][own]
         finally:
             other.kill()
-    assert own in berthd_once(build, tmp_path)["findings"]["spark"]["candidates"]
+    assert own in berthd_once(build, tmp_path)["findings"]["eviction"]["candidates"]
 
 
 def test_explains_applications_and_who_is_never_evicted(scene: Scene, berthd: Berthd) -> None:

@@ -21,7 +21,7 @@ def test_a_driver_sees_that_its_executor_was_decommissioned(scene: Scene, build:
     end = tmp_path / "end"
     app = scene.cluster.submit("gentle", "2", "4", "wait", str(end), cores=1, conf={"spark.decommission.enabled": "true"})
     # Who takes longer than its grace is terminated, and on a slow machine it may.
-    berthd = Berthd(build, tmp_path, config=CONFIG.replace("[spark]\n", '[spark]\ngrace = "1h"\n'), enforce=True)
+    berthd = Berthd(build, tmp_path, config='eviction.grace = "1h"\n' + CONFIG, enforce=True)
     try:
         app.says("^(ready)")
         assert list(executors(app)) == ["0"]

@@ -31,6 +31,6 @@ def test_a_driver_that_dies_midway_is_forgotten(scene: Scene, berthd: Berthd, bu
     until("berthd answers within 5 s", lambda: berthd.answers_in() < 5)
     # Its executors notice by themselves; the Worker and the Master live on.
     until("its executors have ended", lambda: not scene.etl.executor_pids())
-    assert berthd_once(build, tmp_path)["findings"]["spark"]["apps"] == {}
+    assert berthd_once(build, tmp_path)["findings"]["eviction"]["apps"] == {}
     assert scene.cluster.worker.process.poll() is None
     assert scene.cluster.master.process.poll() is None

@@ -18,7 +18,7 @@ from sparklib import CONFIG, PATIENCE_S, Application, Berthd, Groups, own_dirs, 
 
 ROUNDS, ROWS = 2, 100_000
 # Who is not quick to end is not to be killed for it here.
-PATIENT = CONFIG.replace("[spark]\n", '[spark]\ngrace = "1h"\n')
+PATIENT = 'eviction.grace = "1h"\n' + CONFIG
 ENFORCE = f'mode = "enforce"\n{PATIENT}'
 
 

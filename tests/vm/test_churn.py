@@ -26,6 +26,7 @@ evict = true
 evict_highest = true
 [spark]
 watch = true
+[eviction]
 grace = 3
 [straggler]
 restore_hold = "5s"

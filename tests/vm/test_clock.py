@@ -45,6 +45,7 @@ EVERY_POLICY = f"""
 restore_hold = "5s"
 [spark]
 watch = true
+[eviction]
 evict = true
 hold = "5s"
 [oversell]

@@ -13,9 +13,9 @@ from evictions import remove_groups, start_in_group, steps, wait_ended, wait_lis
 
 ID = "0123456789abcdef" * 4
 # For workloads that ignore being asked to end, which are killed after it.
-SHORT = "spark.grace = 3"
+SHORT = "eviction.grace = 3"
 # For workloads that end when they are asked to: a slow host takes its time.
-LONG = "spark.grace = 120"
+LONG = "eviction.grace = 120"
 
 
 def main_pid(berth: Berth, unit: str) -> int:
@@ -175,7 +175,7 @@ def test_others_that_are_bound_to_it_keep_a_unit(berth: Berth, others: dict[str,
 def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     grace = 5
-    berth.start("enforce", f"spark.grace = {grace}", EVICTION_RULES)
+    berth.start("enforce", f"eviction.grace = {grace}", EVICTION_RULES)
     old = start_in_group(berth, "reborn", deaf)
     wait_listed(berth, "berthtest/reborn")
     # At once, for the next step comes after the grace.
@@ -195,7 +195,7 @@ def test_a_cgroup_that_was_replaced_meanwhile_is_not_hit(berth: Berth, others: d
 def test_a_new_run_in_the_same_cgroup_is_not_hit(berth: Berth, others: dict[str, int]) -> None:
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     grace = 5
-    berth.start("enforce", f"spark.grace = {grace}", EVICTION_RULES)
+    berth.start("enforce", f"eviction.grace = {grace}", EVICTION_RULES)
     old = start_in_group(berth, "refilled", deaf)
     wait_listed(berth, "berthtest/refilled")
     berth.guest.run("berthctl evict --yes berthtest/refilled; echo 1 > /sys/fs/cgroup/berthtest/refilled/cgroup.kill")
@@ -277,7 +277,7 @@ def test_stopping_midway_leaves_nothing_half_done(berth: Berth, others: dict[str
     deaf = "sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
     before = berth.attributes()
     grace = 5
-    berth.start("enforce", f"spark.grace = {grace}", EVICTION_RULES)
+    berth.start("enforce", f"eviction.grace = {grace}", EVICTION_RULES)
     pid = start_in_group(berth, "midway", deaf)
     wait_listed(berth, "berthtest/midway")
     # At once, for the next step comes after the grace.

@@ -14,7 +14,7 @@ from conftest import unit_settings
 from evictions import start_in_group, steps, wait_ended, wait_listed
 from guestlib import Guest
 
-EXTRA = "spark.grace = 3"
+EXTRA = "eviction.grace = 3"
 GROUPS = '[[workload]]\nmatch = "berthtest/*"\nclass = "best-effort"\n'
 # A period of the watchdog and more.
 WATCHDOG = "[Service]\nWatchdogSec=5\n"

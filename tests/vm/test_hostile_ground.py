@@ -85,7 +85,7 @@ def test_a_user_spares_none_of_its_work_by_any_of_five_ways(berth: Berth) -> Non
             # A process enters a threaded group from within its domain.
             threads = "echo $$ > threads/cgroup.procs; echo $$ > threads/in/cgroup.threads"
             start(berth, threads if name == "threads/in" else f"echo $$ > {name}/cgroup.procs", holder(SIZE_MIB))
-        berth.start("enforce", "[spark]\ngrace = 3", RULES)
+        berth.start("enforce", "[eviction]\ngrace = 3", RULES)
         wait_listed(berth, *ids)
         berth.wait_pinned(SERVICE)
         pool = berth.cpuset(HONEST)
@@ -97,7 +97,7 @@ def test_a_user_spares_none_of_its_work_by_any_of_five_ways(berth: Berth) -> Non
         assert [w for w in berth.workloads() if w in ids and not berth.workloads()[w]["managed"]] == []
         used = berth.settled_memory_in_use()
         cap = int((used - (len(ids) - 0.5) * SIZE_MIB * MIB) / 0.95)
-        berth.configure("enforce", f"[spark]\ngrace = 3\n[oversell]\nmemory_cap = {cap}\nevict = true", RULES)
+        berth.configure("enforce", f"[eviction]\ngrace = 3\n[oversell]\nmemory_cap = {cap}\nevict = true", RULES)
         for workload in ids:
             assert wait_ended(berth, workload)[-1] == "end", workload
         assert steps(berth, f"system.slice/{HONEST}") == [] and berth.main_pids(HONEST) == honest
@@ -115,10 +115,10 @@ def test_a_process_that_leaves_a_victim_ends_with_it(berth: Berth) -> None:
         berth.guest.poll(
             lambda: int(berth.guest.run(f"cat {group}/memory.current").stdout) >= SIZE_MIB * MIB, 60, what="the work to hold its memory"
         )
-        berth.start("enforce", "[spark]\ngrace = 30", RULES)
+        berth.start("enforce", "[eviction]\ngrace = 30", RULES)
         wait_listed(berth, LEAVER)
         cap = int((berth.settled_memory_in_use() - SIZE_MIB * MIB / 2) / 0.95)
-        berth.configure("enforce", f"[spark]\ngrace = 30\n[oversell]\nmemory_cap = {cap}\nevict = true", RULES)
+        berth.configure("enforce", f"[eviction]\ngrace = 30\n[oversell]\nmemory_cap = {cap}\nevict = true", RULES)
         assert wait_ended(berth, LEAVER) == ["terminate SIGTERM", "kill SIGKILL", "end"]
         left = f"cat {group}/cgroup.procs /sys/fs/cgroup/{GROUND}/app/elsewhere/cgroup.procs"
         berth.guest.poll(lambda: berth.guest.run(left).stdout == "", 60, what="the process that left to end")

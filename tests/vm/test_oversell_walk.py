@@ -118,7 +118,7 @@ def start_with_room(berth: Berth) -> int:
 
 
 def settings(cap: int, evict: bool = False) -> str:
-    return f"oversell.memory_cap = {cap}\noversell.evict = {str(evict).lower()}\nspark.grace = 3"
+    return f"oversell.memory_cap = {cap}\noversell.evict = {str(evict).lower()}\neviction.grace = 3"
 
 
 def press(berth: Berth, unit: str, target: float) -> None:

@@ -51,7 +51,7 @@ HOLD = 50
 
 
 # With these, what the published rule expects of a service that grows is little beside an executor.
-BRIEF = 'spark.forecast = "published"\nspark.window = 10\nspark.z = 1'
+BRIEF = 'eviction.forecast = "published"\neviction.window = 10\neviction.z = 1'
 
 
 def settings(reserve: float = 0.05, evict: bool = False) -> str:
@@ -60,11 +60,11 @@ def settings(reserve: float = 0.05, evict: bool = False) -> str:
 {BRIEF}
 spark.watch = true
 spark.interval = "1s"
-spark.psi_full = 100
-spark.grace = "120s"
-spark.hold = "{HOLD}s"
-spark.reserve = {reserve:.4f}
-spark.evict = {str(evict).lower()}
+eviction.psi_full = 100
+eviction.grace = "120s"
+eviction.hold = "{HOLD}s"
+eviction.reserve = {reserve:.4f}
+eviction.evict = {str(evict).lower()}
 straggler.restore_hold = "2s"
 straggler.restore_step = 1
 safety.be_quota_rise = 1
@@ -219,7 +219,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
     guest.poll(lambda: (cheap.place, "end") in [step[:2] for step in evictions(berth)], PATIENCE, what="the cheapest one to go")
     assert [step[1:] for step in evictions(berth) if step[0] == cheap.place][0] == ("terminate", "StopUnit")
     first = next(e for e in berth.logged("evict"))
-    assert first["workload"] == cheap.place and first["policy"] == "spark" and "is missing" in first["reason"], first
+    assert first["workload"] == cheap.place and first["policy"] == "eviction" and "is missing" in first["reason"], first
     berth.wait_held(LS, goal)
 
     # The Master has another one started in its place, which berth finds in time, and holds.
@@ -234,7 +234,7 @@ def test_a_service_gets_its_memory_from_the_cheapest_executor_alone(cluster: Clu
 
     guest.poll(lambda: quota() == "10000 100000", HOLD, what="it to be held")
     assert new.place in cluster.known().get("held", {})
-    held = [e for e in berth.logged("set-cpu-quota") if e["workload"] == new.place and e["policy"] == "spark"]
+    held = [e for e in berth.logged("set-cpu-quota") if e["workload"] == new.place and e["policy"] == "eviction"]
     assert held and "it replaces an executor" in held[0]["reason"], held
 
     # Memory is there again: it gets on.

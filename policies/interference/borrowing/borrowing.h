@@ -5,9 +5,9 @@
 #include "model/borrowing.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
-#include "policies/interference/node.h"
 #include "policies/interference/policy.h"
 #include "policies/interference/settings.h"
+#include "policies/vcpus/node.h"
 
 #include <map>
 #include <optional>

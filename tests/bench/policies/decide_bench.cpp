@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Measures the cost of a decision on a host of 2 sockets x 64 cores x 2 threads.
 #include "policies/decide.h"
+#include "policies/eviction/cost.h"
 #include "policies/interference/policy.h"
-#include "policies/spark/cost.h"
 #include "policies/straggler/policy.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/naive.h"

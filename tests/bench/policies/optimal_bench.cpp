@@ -2,9 +2,9 @@
 // Measures the search "optimal" on a host of 2 sockets x 64 cores x 2 threads with 200 instances: its time,
 // how far its score is above its bound, and how far below that of the search "window".
 #include "policies/decide.h"
-#include "policies/interference/optimal/exchanges.h"
-#include "policies/interference/optimal/work.h"
 #include "policies/interference/policy.h"
+#include "policies/vcpus/optimal/exchanges.h"
+#include "policies/vcpus/optimal/work.h"
 #include "tests/bench/policies/crowded_host.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"

@@ -2,7 +2,7 @@
 // 100 Spark applications on one node, part done. berth and five other ways to choose victims free the same
 // memory. The table compares the work that has to be done again, in task seconds. Prints a
 // table; the same seeds give the same figures everywhere.
-#include "policies/spark/policy.h"
+#include "policies/eviction/policy.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 
@@ -112,7 +112,8 @@ model::Snapshot node(std::uint64_t seed, double share, bool climbing) {
   double held = 0;
   for (const model::Workload& one : snapshot.workloads)
     held += static_cast<double>(*one.usage.back().memory_bytes);
-  snapshot.memory.total_bytes = static_cast<std::uint64_t>(share * held / policies::SparkSettings().reserve);
+  snapshot.memory.total_bytes =
+      static_cast<std::uint64_t>(share * held / policies::EvictionSettings().reserve);
   snapshot.memory.available_bytes = 0;
   model::Workload web = policies::testing::latency_sensitive("web", 1);
   for (int i = 0; i < 60; ++i) {
@@ -219,7 +220,7 @@ using Method = std::function<std::vector<std::string>(const model::Snapshot&, st
 // `delta`: the weight of the rise of demand; the publication has 1, berth 0.
 std::vector<std::string> berth_order(const model::Snapshot& snapshot, policies::EvictionRank rank,
                                      double delta = 1) {
-  policies::SparkSettings settings;
+  policies::EvictionSettings settings;
   settings.rank = rank;
   settings.delta_weight = delta;
   return policies::propose_evictions(snapshot, settings).findings.order;

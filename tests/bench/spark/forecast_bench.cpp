@@ -3,7 +3,7 @@
 // with noise from several seeds, and recorded memory of real processes. Prints for each family how many
 // crossings each method missed and how many of its warnings were needless, and their sum as a ratio to the
 // best of the three rivals. The same seeds give the same figures everywhere.
-#include "policies/spark/forecast/backtest.h"
+#include "policies/eviction/forecast/backtest.h"
 #include "tests/bench/spark/traces.h"
 #include "tests/paths.h"
 

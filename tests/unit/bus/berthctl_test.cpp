@@ -261,7 +261,7 @@ TEST_F(BerthctlOnTheBus, PrintsTheDaemonsExplanation) {
 constexpr const char* kFound = R"({"schema":"berth.log/1","entries":[{"time":1,"decision":"d-2","kind":"pin",
   "workload":"job.service","attribute":"cpuset.cpus","old":"","new":"4-7","policy":"interference","reason":"quiet",
   "result":"applied","error":null},{"time":0,"decision":"d-1","kind":"evict","workload":"job.service",
-  "attribute":"end","old":"4096","new":"","policy":"spark","reason":"memory","result":"applied","error":null}]})";
+  "attribute":"end","old":"4096","new":"","policy":"eviction","reason":"memory","result":"applied","error":null}]})";
 
 TEST_F(BerthctlOnTheBus, SearchesTheLog) {
   control_.log_found = kFound;
@@ -293,7 +293,7 @@ TEST_F(BerthctlOnTheBus, ExplainsByTheLogToo) {
   const Ran ended = berthctl("explain job");
   EXPECT_EQ(ended.exit, 0) << ended.err;
   EXPECT_THAT(ended.out, StartsWith("job: no workload of this name runs now\n"));
-  EXPECT_THAT(ended.out, HasSubstr("job.service has ended (4.0 KiB in use)\n      spark d-1: memory"));
+  EXPECT_THAT(ended.out, HasSubstr("job.service has ended (4.0 KiB in use)\n      eviction d-1: memory"));
   control_.log_found = R"({"schema":"berth.log/1","entries":[]})";
   expect_complaint(berthctl("explain job"), 1, "no such thing");
 }

@@ -167,7 +167,7 @@ TEST_F(Service, FindsInTheLog) {
     return with_client([&] { return Client().change("FindLog", filter, std::uint32_t{7}); });
   };
   control_.log_found = R"({"entries":["one"]})";
-  const Filter all{{"since", "1.5"}, {"workload", "web"}, {"policy", "spark"}, {"kind", "evict"}};
+  const Filter all{{"since", "1.5"}, {"workload", "web"}, {"policy", "eviction"}, {"kind", "evict"}};
   EXPECT_EQ(find(all).text, control_.log_found);
   ASSERT_EQ(control_.searches.size(), 1U);
   EXPECT_EQ(control_.searches[0], std::pair(all, std::size_t{7}));

@@ -53,20 +53,20 @@ TEST_F(Berthctl, PlansHelpForStragglers) {
 }
 
 TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
-  const std::string learned = "berthctl plan --policy spark --snapshot " + snapshot("spark.json");
+  const std::string learned = "berthctl plan --policy eviction --snapshot " + snapshot("spark.json");
   // The demand has made a step, and the step is over.
   EXPECT_THAT(run_shell(learned).out, HasSubstr("nothing is missing"));
-  const std::string plan = learned + " -o spark.forecast=published -o spark.delta=1";
+  const std::string plan = learned + " -o eviction.forecast=published -o eviction.delta=1";
   const std::string text = run_shell(plan).out;
   EXPECT_THAT(text, HasSubstr("1.032 GiB is missing"));
-  EXPECT_THAT(text, HasSubstr("With spark.evict = true berth evicts them"));
+  EXPECT_THAT(text, HasSubstr("With eviction.evict = true berth evicts them"));
   EXPECT_THAT(text, HasSubstr("Memory, and the order of eviction\n"));
   // Where nothing is missing, others than Spark's are not priced, and it says so.
-  const std::string enough = run_shell(plan + " -o spark.z=0 -o spark.reserve=0.01").out;
+  const std::string enough = run_shell(plan + " -o eviction.z=0 -o eviction.reserve=0.01").out;
   EXPECT_THAT(enough, HasSubstr("Memory, and the order of eviction of Spark's workloads\n"));
   EXPECT_THAT(enough, ::testing::Not(HasSubstr("backup")));
   // Computed by hand after docs/decisions/eviction-cost.md and eviction-order.md.
-  const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("spark"); };
+  const auto spark = [](const Ran& ran) { return json::parse(ran.out).at("findings").at("eviction"); };
   const json given = spark(run_shell(plan + " --json"));
   EXPECT_EQ(given.at("order"), (json{"spark/ml/1", "spark/etl/2", "spark/etl/1", "spark/etl/driver",
                                      "system.slice/backup.service"}));
@@ -74,10 +74,10 @@ TEST_F(Berthctl, OrdersWhoWouldBeEvicted) {
   EXPECT_NEAR(given.at("apps").at("app-etl").at("cost").get<double>(), 33.0923, 1e-3);
   EXPECT_NEAR(given.at("apps").at("app-ml").at("remaining").get<double>(), 29400, 1e-6);
   const json published =
-      spark(run_shell(plan + " --json -o spark.complexity=mean-of-ratios -o spark.rank=cost"));
+      spark(run_shell(plan + " --json -o eviction.complexity=mean-of-ratios -o eviction.rank=cost"));
   EXPECT_NEAR(published.at("apps").at("app-etl").at("computation").get<double>(), 44.6667, 1e-3);
   // One that has to be kept free twice: more victims.
-  EXPECT_EQ(spark(run_shell(plan + " --json -o spark.reserve=0.2")).at("victims").size(), 3U);
+  EXPECT_EQ(spark(run_shell(plan + " --json -o eviction.reserve=0.2")).at("victims").size(), 3U);
 }
 
 TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
@@ -99,7 +99,7 @@ TEST_F(Berthctl, SettingsComeFromOptionsAndFiles) {
 TEST_F(Berthctl, WrongSettingsAreNamed) {
   const std::string plan = "berthctl plan --snapshot " + snapshot("worked_example.json");
   expect_complaint(run_shell(plan + " --policy magic"), 2,
-                   "there is no policy \"magic\"; there are interference, straggler, spark");
+                   "there is no policy \"magic\"; there are interference, straggler, eviction");
   expect_complaint(run_shell(plan + " -o interference.weighing=request"), 2, "weighing");
   expect_complaint(run_shell(plan + " -o interference.window_step=many"), 2, "window_step");
   expect_complaint(run_shell(plan + " -o nonsense"), 2, "nonsense");

@@ -14,7 +14,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string list_of(const model::SparkFindings& findings) {
+std::string list_of(const model::EvictionFindings& findings) {
   std::ostringstream out;
   render_spark_list(out, findings, {});
   return out.str();
@@ -26,7 +26,7 @@ TEST(RenderSpark, SaysThatThereIsNone) {
 
 TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
   constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
-  model::SparkFindings findings;
+  model::EvictionFindings findings;
   findings.rank = "loss-per-byte";
   findings.order = {"e", "d"};
   findings.candidates["e"] = {.kind = model::EvictionCandidate::Kind::executor,
@@ -49,7 +49,7 @@ TEST(RenderSpark, ShowsTheFigureThatTheOrderGoesBy) {
 }
 
 TEST(RenderSpark, NamesWhoIsSparedAndWhy) {
-  model::SparkFindings findings;
+  model::EvictionFindings findings;
   findings.reason = "nothing is missing";
   findings.spared = {{"worker.service", "its cgroup is shared by\x1b[2J others"}};
   const std::string text = list_of(findings);
@@ -59,7 +59,7 @@ TEST(RenderSpark, NamesWhoIsSparedAndWhy) {
 }
 
 TEST(RenderSpark, OfManyThatAreSparedNamesTheFirst) {
-  model::SparkFindings findings;
+  model::EvictionFindings findings;
   for (int i = 10; i < 30; ++i) findings.spared.emplace("w" + std::to_string(i), "is shared");
   const std::string text = list_of(findings);
   EXPECT_THAT(text, HasSubstr("w14 is spared"));

@@ -34,6 +34,12 @@ TEST(Override, TakesTomlValuesAndBareWords) {
   EXPECT_DOUBLE_EQ(settings.policies.safety.repin_cooldown_s, 0);
 }
 
+TEST(Override, TakesFormerNames) {
+  Settings settings;
+  ASSERT_TRUE(override_setting(settings, "spark.z=1"));
+  EXPECT_EQ(settings.policies.eviction.z, 1);
+}
+
 TEST(Override, ASingleCpuNeedsNoQuotes) {
   Settings settings;
   ASSERT_TRUE(override_setting(settings, "interference.reserved_cpus=0"));

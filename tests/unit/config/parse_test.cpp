@@ -41,6 +41,21 @@ TEST(Parse, EmptyDocumentGivesTheDefaults) {
   }
 }
 
+TEST(Parse, AFormerNameSetsThePresentKeyAndIsReported) {
+  const auto parsed = parse("[spark]\nwatch = false\ngrace = 7\n", "b.toml");
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  EXPECT_FALSE(parsed->spark_watch);
+  EXPECT_EQ(parsed->policies.eviction.grace_s, 7);
+  ASSERT_EQ(parsed->warnings.size(), 1U) << "spark.watch is no former name";
+  EXPECT_EQ(parsed->warnings.front(),
+            "b.toml:3:1: spark.grace is the former name of eviction.grace; the next release refuses it");
+}
+
+TEST(Parse, AKeyByBothOfItsNamesIsRefused) {
+  EXPECT_EQ(error_of("[spark]\ngrace = 7\n[eviction]\ngrace = 8\n"),
+            "b.toml:2:1: eviction.grace is given twice, once by a former name; leave that one out");
+}
+
 TEST(Parse, AProgressFileIsRead) {
   for (const char* text : {"[[workload]]\nmatch = \"a\"\nprogress = {file = \"/run/%p/progress\"}",
                            "[[workload]]\nmatch = \"a\"\n[workload.progress]\nfile = \"/run/%p/progress\"",

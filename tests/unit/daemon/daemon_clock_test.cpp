@@ -53,6 +53,7 @@ warmup = "60s"
 evict = true
 [spark]
 watch = false
+[eviction]
 evict = true
 hold = "60s"
 grace = "60s"

@@ -144,7 +144,7 @@ TEST_F(DaemonEvictionsTest, WhatThePlanEvictsEndsOneAfterTheOther) {
   add_running("web/a", serving);
   node.use_cpu("batch/dear", 100);
   have_memory(16 * kGiB, 0);  // 0.8 GiB missing: one of them is enough
-  configure("mode = \"enforce\"\n[spark]\nevict = true\ngrace = 60\n");
+  configure("mode = \"enforce\"\n[eviction]\nevict = true\ngrace = 60\n");
   start();
   ASSERT_TRUE(ticks_until_dead(cheap));
   for (int i = 0; i < 3; ++i) tick();
@@ -161,7 +161,7 @@ TEST_F(DaemonEvictionsTest, AVictimThatIsStartedAgainGoesAgainOnceItIsNoLongerSp
   Child dear;
   add_running("batch/dear", dear);
   node.use_cpu("batch/dear", 100);
-  configure("mode = \"enforce\"\n[spark]\nevict = true\ngrace = 60\n");
+  configure("mode = \"enforce\"\n[eviction]\nevict = true\ngrace = 60\n");
   for (int times = 1; times <= 2; ++times) {
     Child cheap;
     add_running("batch/cheap", cheap);
@@ -187,7 +187,7 @@ TEST_F(DaemonEvictionsTest, ObservingSaysOnceWhomItWouldEvict) {
   Child child;
   add_running("batch/x", child);
   have_memory(16 * kGiB, 0);
-  configure("[spark]\nevict = true\n");
+  configure("[eviction]\nevict = true\n");
   start();
   ASSERT_TRUE(test::eventually([&] {
     tick();
@@ -201,7 +201,7 @@ TEST_F(DaemonEvictionsTest, ObservingSaysOnceWhomItWouldEvict) {
 TEST_F(DaemonEvictionsTest, GoingBackToObserveStopsTheLadder) {
   Child child([] { std::signal(SIGTERM, SIG_IGN); });
   add_running("batch/x", child);
-  configure("mode = \"enforce\"\n[spark]\ngrace = 0\n");
+  configure("mode = \"enforce\"\n[eviction]\ngrace = 0\n");
   start();
   tick();
   ASSERT_TRUE(daemon->control().evict("batch/x"));
@@ -214,7 +214,7 @@ TEST_F(DaemonEvictionsTest, GoingBackToObserveStopsTheLadder) {
 TEST_F(DaemonEvictionsTest, WhoDoesNotHeedIsKilled) {
   Child child([] { std::signal(SIGTERM, SIG_IGN); });
   add_running("batch/x", child);
-  configure("mode = \"enforce\"\n[spark]\ngrace = 0\n");
+  configure("mode = \"enforce\"\n[eviction]\ngrace = 0\n");
   start();
   tick();
   ASSERT_TRUE(daemon->control().evict("batch/x"));

@@ -2,11 +2,11 @@
 // Documents keep their bytes: each line of tests/data/golden is read, and written again as it is. Together
 // the lines have every member, and every value of the members that have few. The tables of docs/contract have
 // the members of the lists of fields.
+#include "model/eviction_json.h"
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/placement_json.h"
 #include "model/snapshot_json.h"
-#include "model/spark_json.h"
 #include "model/straggler_json.h"
 #include "model/topology_json.h"
 #include "model/trace.h"
@@ -175,8 +175,8 @@ TEST(Golden, OtherTablesNameMembersThatExist) {
   EXPECT_THAT(table("plan.md", "## `findings.straggler`"),
               IsSubsetOf(names_of(StragglerFindings(), StragglerTask())));
   EXPECT_THAT(
-      table("plan.md", "## `findings.spark`"),
-      IsSubsetOf(names_of(SparkFindings(), MemoryForecast(), SparkAppFigures(), EvictionCandidate())));
+      table("plan.md", "## `findings.eviction`"),
+      IsSubsetOf(names_of(EvictionFindings(), MemoryForecast(), SparkAppFigures(), EvictionCandidate())));
   EXPECT_THAT(table("plan.md", "## `findings.oversell`"),
               IsSubsetOf(with(names_of(OversellFindings(), OversoldResource()), "oversell")));
   EXPECT_THAT(table("requests.md", "`rejected` may have one more entry"),

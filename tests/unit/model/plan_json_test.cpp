@@ -209,9 +209,9 @@ TEST(PlanJson, RefusesStragglerFindingsThatCannotBe) {
             where + "tasks: missing");
 }
 
-TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
+TEST(PlanJson, WritesEvictionFindingsAsTheContractHasThem) {
   Plan plan;
-  SparkFindings& findings = plan.findings.spark.emplace();
+  EvictionFindings& findings = plan.findings.eviction.emplace();
   findings.complexity = "pooled";
   findings.rank = "cost";
   findings.demand = {4, 10, 2, 12, 0.5, true};
@@ -236,7 +236,7 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   EXPECT_THAT(
       text,
       HasSubstr(
-          R"("findings":{"spark":{"complexity":"pooled","rank":"cost","demand":{"samples":4,"mean_bytes":10,"sd_bytes":2,)"
+          R"("findings":{"eviction":{"complexity":"pooled","rank":"cost","demand":{"samples":4,"mean_bytes":10,"sd_bytes":2,)"
           R"("latest_bytes":12,"slope_bytes_per_s":0.5,"rising":true},)"
           R"("forecast":{"shape":"trend","horizon":30,"peak_bytes":14,"margin_bytes":-1.5,"slope_bytes_per_s":0.25,"readings":60,"errors":40},)"
           R"("delta":0.2,"growth_bytes":2,"available_bytes":1,)"
@@ -251,22 +251,22 @@ TEST(PlanJson, WritesSparkFindingsAsTheContractHasThem) {
   EXPECT_EQ(*again, plan);
 }
 
-TEST(PlanJson, ReadsTheLeastThatSparkFindingsHold) {
+TEST(PlanJson, ReadsTheLeastThatEvictionFindingsHold) {
   const std::string document =
-      R"({"schema":"berth.plan/1","actions":[],"findings":{"spark":{"delta":0.1,"growth_bytes":0,"need_bytes":0,"apps":)"
+      R"({"schema":"berth.plan/1","actions":[],"findings":{"eviction":{"delta":0.1,"growth_bytes":0,"need_bytes":0,"apps":)"
       R"({"app-1":{"computation":20.0,"transmission":1000000,"recalculation":20.008,"remaining":60.0,"cost":14.008}},"order":["w"]}}})";
   const auto plan = parse_plan(document);
   ASSERT_TRUE(plan) << plan.error().message();
-  EXPECT_EQ(plan->findings.spark->apps.at("app-1").cost_s, 14.008);
-  EXPECT_EQ(plan->findings.spark->trigger, EvictionTrigger::none);
+  EXPECT_EQ(plan->findings.eviction->apps.at("app-1").cost_s, 14.008);
+  EXPECT_EQ(plan->findings.eviction->trigger, EvictionTrigger::none);
 }
 
-TEST(PlanJson, RefusesSparkFindingsThatCannotBe) {
+TEST(PlanJson, RefusesEvictionFindingsThatCannotBe) {
   const auto with = [](const std::string& members) {
-    return R"({"schema":"berth.plan/1","actions":[],"findings":{"spark":{"delta":0,"growth_bytes":0,"need_bytes":0,)" +
+    return R"({"schema":"berth.plan/1","actions":[],"findings":{"eviction":{"delta":0,"growth_bytes":0,"need_bytes":0,)" +
            members + "}}}";
   };
-  const std::string where = "$.findings.spark.";
+  const std::string where = "$.findings.eviction.";
   EXPECT_EQ(error_of(with(R"("apps":{},"order":[])")), "accepted");
   EXPECT_EQ(error_of(with(R"("apps":{})")), where + "order: missing");
   EXPECT_EQ(error_of(with(R"("apps":{"a":{}},"order":[])")), where + "apps.a.computation: missing");

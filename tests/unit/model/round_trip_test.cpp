@@ -174,9 +174,9 @@ StragglerFindings some_straggler() {
   return findings;
 }
 
-SparkFindings some_spark() {
+EvictionFindings some_spark() {
   using Kind = EvictionCandidate::Kind;
-  SparkFindings findings;
+  EvictionFindings findings;
   findings.complexity = *testing::names();
   findings.rank = *testing::names();
   findings.demand = {static_cast<std::size_t>(*gen::inRange(0, 100)),
@@ -343,7 +343,7 @@ RC_GTEST_PROP(RoundTrip, Plan, ()) {
   for (int index = 0; index < actions; ++index) plan.actions.push_back(some_action());
   if (*gen::arbitrary<bool>()) plan.findings.interference = some_interference();
   if (*gen::arbitrary<bool>()) plan.findings.straggler = some_straggler();
-  if (*gen::arbitrary<bool>()) plan.findings.spark = some_spark();
+  if (*gen::arbitrary<bool>()) plan.findings.eviction = some_spark();
   if (*gen::arbitrary<bool>()) plan.findings.oversell = some_oversell();
   if (*gen::arbitrary<bool>()) plan.findings.placement = some_placement();
   const std::string text = to_json(plan);

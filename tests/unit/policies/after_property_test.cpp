@@ -79,11 +79,11 @@ model::Plan next_plan(testing::Draws& draws, const model::Snapshot& snapshot) {
       }
     }
   }
-  if (draws.chance(0.3)) made.findings.spark.emplace().need_bytes = draws.chance(0.5) ? 1 : 0;
+  if (draws.chance(0.3)) made.findings.eviction.emplace().need_bytes = draws.chance(0.5) ? 1 : 0;
   if (draws.chance(0.8)) made.findings.oversell.emplace().cpu.utilisation = draws.fraction();
   for (const model::Workload& workload : snapshot.workloads) {
     const std::string& id = workload.id;
-    if (draws.chance(0.1)) made.actions.push_back({model::Evict{.workload = id}, "spark", "", ""});
+    if (draws.chance(0.1)) made.actions.push_back({model::Evict{.workload = id}, "eviction", "", ""});
     if (draws.chance(0.2)) {
       made.actions.push_back({model::Set{id, model::CpuSet{draws.number(0, 3)}}, "interference", "", ""});
     } else if (draws.chance(0.1)) {
@@ -161,7 +161,7 @@ std::map<std::string, double> evicted(const std::vector<Tick>& ticks) {
       for (std::size_t later = i + 1; later < ticks.size(); ++later) {
         std::optional<double> lack;
         for (std::size_t k = 0; k <= later; ++k) {
-          const auto& spark = ticks[k].plan.findings.spark;
+          const auto& spark = ticks[k].plan.findings.eviction;
           if (spark && spark->need_bytes > 0) lack = ticks[k].plan.time;
         }
         const double since = ticks[later].plan.time - std::max(began, lack.value_or(began));
@@ -183,7 +183,7 @@ std::map<std::string, double> evicted(const std::vector<Tick>& ticks) {
 RC_GTEST_PROP(AfterProperty, IsWhatALookThroughAllTicksFinds, ()) {
   const std::vector<Tick> ticks = random_ticks(*testing::any_seed());
   PolicySettings settings;
-  settings.spark.hold_s = kHold_s;
+  settings.eviction.hold_s = kHold_s;
   model::Standing standing;
   for (const Tick& tick : ticks)
     standing = after(std::move(standing), tick.snapshot, tick.plan, tick.outcomes, settings);

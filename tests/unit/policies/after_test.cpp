@@ -19,7 +19,7 @@ class AfterTest : public ::testing::Test {
       workload.id = id;
       workload.cgroup_id = snapshot.workloads.size();
     }
-    settings.spark.hold_s = 60;
+    settings.eviction.hold_s = 60;
   }
 
   // The next tick, at `time`, with the plan that `change` makes. All of it happens.
@@ -50,11 +50,11 @@ class AfterTest : public ::testing::Test {
   }
   void evict(double time, const std::string& id) {
     tick(time, [&](model::Plan& plan) {
-      plan.actions.push_back({model::Evict{.workload = id}, "spark", "d-1", "because"});
+      plan.actions.push_back({model::Evict{.workload = id}, "eviction", "d-1", "because"});
     });
   }
   void be_short(double time) {
-    tick(time, [](model::Plan& plan) { plan.findings.spark.emplace().need_bytes = 1; });
+    tick(time, [](model::Plan& plan) { plan.findings.eviction.emplace().need_bytes = 1; });
   }
   // The workload as the next tick's policies see it.
   model::Workload shown(const std::string& id) {
@@ -178,7 +178,7 @@ TEST_F(AfterTest, RemembersWhoseExecutorWasEvictedAsLongAsMemoryIsShort) {
 TEST_F(AfterTest, AnEvictionThatDidNotBeginIsNone) {
   workload("a").spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
   model::Plan plan;
-  plan.actions.push_back({model::Evict{.workload = "a"}, "spark", "d-1", "because"});
+  plan.actions.push_back({model::Evict{.workload = "a"}, "eviction", "d-1", "because"});
   EXPECT_TRUE(after({}, snapshot, plan, {}, settings).spark_evicted.empty());
   EXPECT_EQ(after({}, snapshot, plan, assumed(plan), settings).spark_evicted.size(), 1U);
 }
@@ -192,7 +192,7 @@ TEST_F(AfterTest, AClockThatWentBackHoldsNobodyForLong) {
   standing.spark_evicted = {{"app-1", 2000}, {"app-2", 990}};
   tick(1000);
   EXPECT_EQ(standing.spark_evicted, (std::map<std::string, double>{{"app-2", 990}}));
-  settings.spark.hold_s = 0;
+  settings.eviction.hold_s = 0;
   tick(1001);
   EXPECT_TRUE(standing.spark_evicted.empty()) << "0: nobody";
 }

@@ -64,7 +64,7 @@ model::Action memory_high(const std::string& workload, std::optional<std::uint64
           .reason = "r"};
 }
 model::Action evict(const std::string& workload) {
-  return {.what = model::Evict{.workload = workload}, .policy = "spark", .decision = {}, .reason = "r"};
+  return {.what = model::Evict{.workload = workload}, .policy = "eviction", .decision = {}, .reason = "r"};
 }
 model::Action advertise(model::Resource resource) {
   return {

@@ -154,7 +154,7 @@ TEST_F(Explain, SaysWhatEvictingItWouldCostAndWhetherItGoes) {
   EXPECT_EQ(found.eviction->candidates, 1U);
   EXPECT_TRUE(found.eviction->victim);
   EXPECT_DOUBLE_EQ(found.eviction->candidate.value().cost_s, 5);
-  EXPECT_EQ(found.eviction->memory, plan.findings.spark->reason);
+  EXPECT_EQ(found.eviction->memory, plan.findings.eviction->reason);
   ASSERT_TRUE(found.application);
   EXPECT_EQ(found.application->workloads, std::vector<std::string>{"e1"});
   const auto spared = explain(snapshot, plan, settings, "worker").workload.value();

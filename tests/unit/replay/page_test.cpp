@@ -64,7 +64,7 @@ class PageTest : public ::testing::Test {
 
   static policies::PolicySettings evicting() {
     policies::PolicySettings settings;
-    settings.spark.evict = settings.oversell.evict = true;
+    settings.eviction.evict = settings.oversell.evict = true;
     return settings;
   }
 

@@ -162,9 +162,9 @@ model::Snapshot full_host() {
 
 PolicySettings evicting() {
   PolicySettings settings;
-  settings.spark.evict = true;
+  settings.eviction.evict = true;
   settings.oversell.evict = true;
-  settings.spark.grace_s = 5;
+  settings.eviction.grace_s = 5;
   return settings;
 }
 

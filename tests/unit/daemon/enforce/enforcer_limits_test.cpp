@@ -184,7 +184,7 @@ TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
   start();
   look();
   plan = plan_of({memory_of("batch/x", 8192)});
-  plan.findings.spark.emplace().reclaim = {{"batch/x", 4096, "because"}};
+  plan.findings.eviction.emplace().reclaim = {{"batch/x", 4096, "because"}};
   carry_out(plan);
   EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
 }

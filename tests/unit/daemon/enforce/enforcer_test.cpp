@@ -218,7 +218,7 @@ TEST_F(EnforcerTest, EvictionsAreNotItsWork) {
   node.add_group("batch/x");
   start();
   look();
-  carry_out(plan_of({{model::Evict{"batch/x", model::EvictionStep::kill, 1}, "spark", "d-1", "why"}}));
+  carry_out(plan_of({{model::Evict{"batch/x", model::EvictionStep::kill, 1}, "eviction", "d-1", "why"}}));
   EXPECT_TRUE(entries.empty());
 }
 

@@ -70,7 +70,7 @@ class EvictorTest : public testing::Test {
   bool was_killed() const { return tree.read(kId, "cgroup.kill") == "1"; }
 
   static model::Action action_of(EvictionStep how = EvictionStep::terminate, double grace_s = 30) {
-    return {model::Evict{kId, how, 4096, grace_s}, "spark", "d-000000000001", "because"};
+    return {model::Evict{kId, how, 4096, grace_s}, "eviction", "d-000000000001", "because"};
   }
   std::vector<std::string> begin(EvictionStep how = EvictionStep::terminate, double grace_s = 30) {
     const auto begun = evictor.begin(target, workload, action_of(how, grace_s), now);

@@ -49,7 +49,7 @@ class PodEvictorTest : public testing::Test {
   model::Result<std::vector<LogEntry>> begin(char digit) {
     model::Workload workload;
     workload.id = container(digit);
-    const model::Action action{model::Evict{workload.id, EvictionStep::terminate, 4096, 30}, "spark",
+    const model::Action action{model::Evict{workload.id, EvictionStep::terminate, 4096, 30}, "eviction",
                                "d-000000000001", "because"};
     return evictor.begin(found.at(workload.id), workload, action, now, found);
   }

@@ -50,7 +50,7 @@ class ObservedEntries : public testing::Test {
 TEST_F(ObservedEntries, RemembersWhomItWouldBeEvicting) {
   const auto before = node.tree_bytes();
   const auto entries =
-      apply(1000, {model::Evict{"batch/x", model::EvictionStep::terminate, 1, 30}, "spark", "d-1", "why"});
+      apply(1000, {model::Evict{"batch/x", model::EvictionStep::terminate, 1, 30}, "eviction", "d-1", "why"});
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].kind, "evict");
   EXPECT_EQ(entries[0].attribute, "terminate");

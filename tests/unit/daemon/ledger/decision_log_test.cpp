@@ -250,13 +250,13 @@ RC_GTEST_PROP(DecisionLogFilter, FindsWhatItAccepts, ()) {
   for (int i = 0; i < count; ++i) {
     LogEntry made = entry(*rc::gen::inRange(0, 5), word(ids));
     made.kind = word({"pin", "evict"});
-    made.policy = word({"", "spark"});
+    made.policy = word({"", "eviction"});
     entries.push_back(made);
   }
   LogFilter filter;
   if (*rc::gen::arbitrary<bool>()) filter.since = *rc::gen::inRange(0, 5);
   filter.workload = word({"", "web", "web.service", "a/web", "b%", "b_", "xweb"});
-  filter.policy = word({"", "spark"});
+  filter.policy = word({"", "eviction"});
   filter.kind = word({"", "pin"});
   std::vector<LogEntry> expected;
   for (auto it = entries.rbegin(); it != entries.rend(); ++it) {

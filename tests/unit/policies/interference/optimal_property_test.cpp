@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `optimal` against the exhaustive restatement on small nodes, and its parts on random nodes.
-#include "policies/interference/optimal/bound.h"
-#include "policies/interference/optimal/exchanges.h"
 #include "policies/interference/policy.h"
+#include "policies/vcpus/optimal/bound.h"
+#include "policies/vcpus/optimal/exchanges.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/interference/exhaustive.h"
 #include "tests/unit/policies/interference/problems.h"

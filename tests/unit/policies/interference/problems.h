@@ -3,8 +3,8 @@
 #pragma once
 
 #include "model/snapshot.h"
-#include "policies/interference/optimal/ground.h"
-#include "policies/interference/search.h"
+#include "policies/vcpus/optimal/ground.h"
+#include "policies/vcpus/search.h"
 
 #include <memory>
 

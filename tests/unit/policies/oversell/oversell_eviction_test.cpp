@@ -86,7 +86,7 @@ TEST(OversellEviction, TakesSeveralWhereMemoryRisesFasterThanOneAtATimeFreesIt) 
     web.workload_class = model::WorkloadClass::latency_sensitive;
     snapshot.workloads.push_back(web);
     PolicySettings settings = evicting();
-    settings.spark.grace_s = grace_s;
+    settings.eviction.grace_s = grace_s;
     std::vector<std::string> ids;
     for (const auto& evict : evictions(decide(snapshot, settings))) ids.push_back(evict.workload);
     return ids;
@@ -226,7 +226,7 @@ TEST(OversellEviction, BothPoliciesTogetherTakeOne) {
   snapshot.workloads[0].evictable = false;
   snapshot.workloads[0].priority = 100;  // of the top priority: the other policy's alone
   PolicySettings settings = evicting();
-  settings.spark.evict = true;
+  settings.eviction.evict = true;
   const auto found = decide(snapshot, settings);
   ASSERT_EQ(evictions(found).size(), 1U);
   EXPECT_EQ(evictions(found)[0].workload, "b");

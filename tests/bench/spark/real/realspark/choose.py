@@ -8,7 +8,7 @@ import random
 import subprocess
 from pathlib import Path
 
-# berth's orders, by the value of spark.rank.
+# berth's orders, by the value of eviction.rank.
 RANKS = {"berth": "loss-per-byte", "cost": "cost", "cost-per-byte": "cost-per-byte"}
 POLICIES = [*RANKS, "random", "largest", "youngest", "sum"]
 NOTHING = "nothing"  # no order: nothing is killed
@@ -25,11 +25,11 @@ def memory_of(workload: dict) -> int:
 
 def berth_order(snapshot: dict, berthctl: Path, rank: str) -> list[str]:
     """What the policy itself says of that snapshot."""
-    command = [str(berthctl), "plan", "--snapshot", "-", "--policy", "spark", "--json", "-o", f"spark.rank={rank}"]
+    command = [str(berthctl), "plan", "--snapshot", "-", "--policy", "eviction", "--json", "-o", f"eviction.rank={rank}"]
     done = subprocess.run(command, input=json.dumps(snapshot), capture_output=True, text=True, timeout=60, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"berthctl plan: exit {done.returncode}: {done.stderr.strip()}")
-    return json.loads(done.stdout)["findings"]["spark"]["order"]
+    return json.loads(done.stdout)["findings"]["eviction"]["order"]
 
 
 def order_of(policy: str, snapshot: dict, seed: int, berthctl: Path) -> list[str]:

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/vcpus/pool.h"
+
+namespace berth::policies {
+
+model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand) {
+  const Node& node = occupancy.node();
+  const bool spares_siblings =
+      pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand).spares_siblings;
+  model::CpuSet cpus;
+  for (int position = 0; position < node.size(); ++position) {
+    if (spares_siblings ? occupancy.spared(position) : occupancy.unowned(position))
+      cpus.insert(node.cpu(position));
+  }
+  return cpus;
+}
+
+std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
+                                     const std::vector<const model::Workload*>& workloads) {
+  std::vector<std::string> ids;
+  if (occupancy.placed_count() == 0) return ids;
+  for (const model::Workload* workload : workloads) {
+    if (workload->workload_class != model::WorkloadClass::best_effort || workload->left_alone) continue;
+    if (!workload->allowed_cpus || workload->allowed_cpus->intersects(pool)) ids.push_back(workload->id);
+  }
+  return ids;
+}
+
+model::CpuSet owned_by_instances(const Occupancy& occupancy) {
+  const Node& node = occupancy.node();
+  model::CpuSet cpus;
+  for (int position = 0; position < node.size(); ++position) {
+    if (occupancy.owner(position) >= 0) cpus.insert(node.cpu(position));
+  }
+  return cpus;
+}
+
+model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus) {
+  model::CpuSet cpus;
+  for (const model::OwnedCpus& owned : owned_cpus) {
+    if (owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime) cpus |= owned.cpus;
+  }
+  return cpus;
+}
+
+model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus) {
+  model::CpuSet cpus;
+  for (const model::OwnedCpus& owned : owned_cpus) cpus |= owned.cpus;
+  return cpus;
+}
+
+}  // namespace berth::policies
