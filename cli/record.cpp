@@ -16,7 +16,6 @@
 #include "replay/observed.h"
 #include "trace/recorder.h"
 #include "trace/ticks.h"
-#include "trace/writer.h"
 
 #include <algorithm>
 #include <chrono>

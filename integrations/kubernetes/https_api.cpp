@@ -5,7 +5,7 @@
 #include "integrations/kubernetes/pem_files.h"
 #include "model/text.h"
 #include "os/read_file.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 #include <algorithm>
 #include <array>

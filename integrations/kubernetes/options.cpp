@@ -6,7 +6,7 @@
 #include "model/plain_text.h"
 #include "model/text.h"
 #include "os/read_file.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 #include <cerrno>
 #include <cstdio>
