@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/kubernetes/options.h"
 
-#include "integrations/kubernetes/settings.h"
 #include "model/dns_name.h"
 #include "model/plain_text.h"
 #include "model/text.h"
