@@ -2,7 +2,6 @@
 #include "cgroup/discovery.h"
 
 #include "cgroup/discovery_tree.h"
-#include "cgroup/discovery_watch.h"
 #include "model/glob.h"
 #include "os/clock.h"
 #include "os/file_descriptor.h"

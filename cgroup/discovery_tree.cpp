@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/discovery_tree.h"
 
-#include "cgroup/discovery_created.h"
+#include "cgroup/kubelet_state.h"
 #include "cgroup/leaf.h"
-#include "cgroup/pod_logs.h"
 #include "cgroup/recognise.h"
 #include "cgroup/sampler_parse.h"
 #include "cgroup/value.h"

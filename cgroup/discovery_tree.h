@@ -3,9 +3,9 @@
 
 #include "cgroup/cgroup.h"
 #include "cgroup/discovery.h"
-#include "cgroup/discovery_watch.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/rules.h"
+#include "model/error.h"
 #include "os/clock.h"
 #include "os/directory.h"
 #include "os/file_descriptor.h"
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,6 +27,39 @@
 #include <sys/types.h>
 
 namespace berth::cgroup {
+
+// One inotify instance (inotify(7)). Watches are put on open directories, not on paths. So a watch is always
+// on the group that was looked at.
+class Watcher {
+ public:
+  static model::Result<Watcher> create();
+
+  int fd() const { return fd_.get(); }
+
+  // Watches for children made and removed, and attributes set. Returns the watch's number; -errno where
+  // refused (-ENOSPC: no more watches).
+  int watch_directory(int directory) const;
+  // Writes to `file` in the directory, and the kernel's own notifications for it (cgroup.events).
+  int watch_file(int directory, const char* file) const;
+  // Call it also when a group was removed: cgroupfs does not end the watch then.
+  void remove(int watch) const;
+
+  struct Event {
+    int watch = -1;  // -1 for an overflow
+    std::uint32_t mask = 0;
+    std::string_view name;  // empty where it is about the watched thing itself
+    bool overflow() const;
+    bool ended() const;  // the watch does not exist any more
+    bool is_attributes() const;
+    bool is_modification() const;
+  };
+  // Passes on pending events, 256 KiB at most. The rest keeps fd() readable.
+  void read(const std::function<void(const Event&)>& handle) const;
+
+ private:
+  explicit Watcher(os::FileDescriptor fd) : fd_(std::move(fd)) {}
+  os::FileDescriptor fd_;
+};
 
 // Deeper groups are not looked at: no runtime nests like this, and the walk is recursive.
 inline constexpr std::size_t kMaxDepth = 64;
@@ -205,5 +239,23 @@ class Tree {
   bool said_look_ = false;
   bool said_count_ = false;
 };
+
+// When a cgroup was made, of `clock`.
+struct Creation {
+  // The start of the oldest process in it (not in its children; the first 256 are asked). It is a time since
+  // the boot, and exact.
+  std::optional<double> process;
+  // The directory's birth or, as cgroupfs keeps none, change time. It is of the wall clock, so it is off by
+  // as much as that was set since. It is never in the future. The kernel makes up a new time after it dropped
+  // the inode from its cache, and changes the time when children come and go.
+  double directory = 0;
+
+  // A workload's first process mostly lives as long as the workload. So this figure survives a restart of
+  // berthd.
+  double time() const { return process.value_or(directory); }
+};
+
+// `directory` is an open directory.
+Creation created_at(int directory, const std::filesystem::path& proc_root, const os::Clock& clock);
 
 }  // namespace berth::cgroup

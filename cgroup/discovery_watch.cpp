@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cgroup/discovery_watch.h"
+#include "cgroup/discovery_tree.h"
 
 #include <array>
 #include <cerrno>
@@ -50,7 +50,6 @@ void Watcher::remove(int watch) const { inotify_rm_watch(fd_.get(), watch); }
 
 bool Watcher::Event::overflow() const { return (mask & IN_Q_OVERFLOW) != 0; }
 bool Watcher::Event::ended() const { return (mask & IN_IGNORED) != 0; }
-bool Watcher::Event::is_directory() const { return (mask & IN_ISDIR) != 0; }
 bool Watcher::Event::is_attributes() const { return (mask & IN_ATTRIB) != 0; }
 bool Watcher::Event::is_modification() const { return (mask & IN_MODIFY) != 0; }
 

@@ -2,15 +2,19 @@
 #include "cgroup/hierarchy.h"
 
 #include "cgroup/cgroup.h"
-#include "cgroup/mounted_controllers.h"
 #include "os/log.h"
 #include "os/mounts.h"
 
+#include <array>
 #include <cerrno>
+#include <cstdarg>
+#include <cstdio>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
+#include <libcgroup.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
@@ -72,6 +76,20 @@ model::Capability pressure(const Hierarchy& hierarchy) {
 
 bool is_host(const std::filesystem::path& proc_root) {
   return (proc_root / "").lexically_normal() == "/proc/";
+}
+
+// libcgroup's own logger writes to standard output.
+void take_message(void*, int, const char* format, va_list arguments) {
+  std::array<char, 512> text{};
+  if (std::vsnprintf(text.data(), text.size(), format, arguments) < 0) return;
+  std::string_view line(text.data());
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  os::log_warning("libcgroup: {}", line);
+}
+
+tl::unexpected<model::Error> failed(const char* what, int code) {
+  return model::fail(model::ErrorKind::unavailable,
+                     fmt::format("libcgroup: {}: {}", what, cgroup_strerror(code)));
 }
 
 }  // namespace
@@ -170,6 +188,25 @@ std::vector<model::Capability> capabilities(const Hierarchy& hierarchy) {
           controller(hierarchy, "cpu", "berth knows no quotas and sets none; use of CPU is still measured"),
           controller(hierarchy, "memory", "berth sees no memory use of workloads and sets no limit"),
           pressure(hierarchy)};
+}
+
+model::Result<std::map<std::string, std::string>> mounted_controllers() {
+  cgroup_set_logger(take_message, CGROUP_LOG_WARNING, nullptr);
+  std::map<std::string, std::string> found;
+  const int initialised = cgroup_init();
+  if (initialised == ECGROUPNOTMOUNTED) return found;
+  if (initialised != 0) return failed("reading the mounted controllers", initialised);
+  void* handle = nullptr;
+  cgroup_mount_point mount{};
+  int code = cgroup_get_controller_begin(&handle, &mount);
+  for (; code == 0; code = cgroup_get_controller_next(&handle, &mount)) {
+    const std::string_view name(&mount.name[0]);
+    // A v1 hierarchy without a controller is listed by its name.
+    if (!name.starts_with("name=")) found.emplace(name, &mount.path[0]);
+  }
+  cgroup_get_controller_end(&handle);
+  if (code != ECGEOF) return failed("listing the mounted controllers", code);
+  return found;
 }
 
 }  // namespace berth::cgroup

@@ -38,7 +38,7 @@ bool is_kernels_own(const std::filesystem::path& directory);
 model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
                                         const std::filesystem::path& proc_root);
 
-// The mounted controllers, each with its mount point (cgroup/mounted_controllers.h).
+// The mounted controllers, each with its mount point.
 using ControllerMounts = model::Result<std::map<std::string, std::string>>;
 using ListControllers = std::function<ControllerMounts()>;
 // The same with another source of the controllers; none: nothing is known of cgroup v1.
@@ -49,5 +49,14 @@ model::Result<Hierarchy> find_hierarchy(const std::filesystem::path& given,
 // The abilities of the hierarchy: "cgroup-v2", "cpuset-controller", "cpu-controller", "memory-controller",
 // "psi". Each missing one has the reason, and what berth does without it.
 std::vector<model::Capability> capabilities(const Hierarchy& hierarchy);
+
+// The mounted controllers of this host, on cgroup v1 and v2, each with its first mount point, by libcgroup.
+// It reads /proc/cgroups, /proc/mounts and cgroup.controllers of each v2 mount. Error unavailable, with
+// libcgroup's reason. For one thread only.
+//
+// Nothing else of libcgroup is in use. It does not report a v2 tree without controllers, as hybrid hosts
+// have. Its cgroup_create_cgroup() writes to cgroup.subtree_control of all ancestors. The undo journal
+// would not know of that. Writes of attributes stay with the open descriptor of the cgroup.
+model::Result<std::map<std::string, std::string>> mounted_controllers();
 
 }  // namespace berth::cgroup

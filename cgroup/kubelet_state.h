@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth::cgroup {
@@ -18,5 +19,9 @@ using ExclusiveOfKubelet = std::map<std::string, std::vector<model::CpuSet>>;
 // later), which is root's. Under another policy than "static" there are none. nullopt where there is no such
 // file, or one of another form.
 std::optional<ExclusiveOfKubelet> read_exclusive_of_kubelet(const std::filesystem::path& state);
+
+// Whether the pod of this UID is of the namespace kube-system. Before the first container of a pod, kubelet
+// makes a directory NAMESPACE_NAME_UID in `logs` (/var/log/pods), where only root can. false without it.
+bool is_pod_of_the_system(const std::filesystem::path& logs, std::string_view uid);
 
 }  // namespace berth::cgroup

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kScope = ".scope";
+constexpr std::string_view kScopeSuffix = ".scope";
 constexpr std::string_view kInfix = ".berth-executor-";
 constexpr std::string_view kAt = "\\x40";
 constexpr std::string_view kBackslash = "\\x5c";
@@ -169,7 +169,7 @@ std::string leaf_prefix(std::string_view name) {
 std::string leaf_path(const Leaf& leaf, bool scope) {
   const auto name = model::last_component(leaf.origin);
   return fmt::format("{}{}{}-{}{}", leaf.origin.substr(0, leaf.origin.size() - name.size()),
-                     leaf_prefix(name), leaf.pid, leaf.started, scope ? kScope : "");
+                     leaf_prefix(name), leaf.pid, leaf.started, scope ? kScopeSuffix : "");
 }
 
 std::optional<Leaf> leaf_at(std::string_view path) {
@@ -185,7 +185,7 @@ std::optional<Leaf> leaf_at(std::string_view path) {
     if (escaped) i += kAt.size() - 1;
   }
   std::string_view process = path.substr(infix + kInfix.size());
-  if (is_scope(process)) process.remove_suffix(kScope.size());
+  if (is_scope(process)) process.remove_suffix(kScopeSuffix.size());
   const std::size_t dash = process.find('-');
   if (dash == process.npos) return std::nullopt;
   const auto pid = model::to_number<pid_t>(process.substr(0, dash));

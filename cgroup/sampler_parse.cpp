@@ -21,16 +21,18 @@ std::string_view value_of(std::string_view text, std::string_view key) {
   return {};
 }
 
-std::string_view trimmed(std::string_view text) { return model::trimmed_end(text, model::kEndOfControlFile); }
+std::string_view without_end(std::string_view text) {
+  return model::trimmed_end(text, model::kEndOfControlFile);
+}
 
 }  // namespace
 
 std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
-  return model::to_number<std::uint64_t>(trimmed(value_of(cpu_stat, "usage_usec")));
+  return model::to_number<std::uint64_t>(without_end(value_of(cpu_stat, "usage_usec")));
 }
 
 std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat) {
-  return model::to_number<std::uint64_t>(trimmed(value_of(cpu_stat, "nr_throttled")));
+  return model::to_number<std::uint64_t>(without_end(value_of(cpu_stat, "nr_throttled")));
 }
 
 std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat) {
@@ -38,7 +40,7 @@ std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat) {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  const auto bytes = model::to_number<std::uint64_t>(trimmed(text));
+  const auto bytes = model::to_number<std::uint64_t>(without_end(text));
   return bytes && *bytes <= model::kMaxBytes ? bytes : std::nullopt;
 }
 
@@ -47,13 +49,13 @@ std::optional<double> parse_some_avg10(std::string_view pressure) {
   constexpr std::string_view key = "avg10=";
   if (!some.starts_with(key)) return std::nullopt;
   some.remove_prefix(key.size());
-  const auto percent = model::to_number<double>(trimmed(some.substr(0, some.find(' '))));
+  const auto percent = model::to_number<double>(without_end(some.substr(0, some.find(' '))));
   if (!percent || !(*percent >= 0 && *percent <= 100)) return std::nullopt;
   return percent;
 }
 
 std::optional<bool> parse_populated(std::string_view events) {
-  const std::string_view value = trimmed(value_of(events, "populated"));
+  const std::string_view value = without_end(value_of(events, "populated"));
   if (value == "1") return true;
   if (value == "0") return false;
   return std::nullopt;

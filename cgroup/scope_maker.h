@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/unit_stopper.h"
 #include "model/attribute.h"
 #include "model/error.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,6 +13,23 @@
 #include <sys/types.h>
 
 namespace berth::cgroup {
+
+// Ends systemd's units in systemd's own way.
+class UnitStopper {
+ public:
+  virtual ~UnitStopper() = default;
+
+  // Asks systemd to stop the unit, and does not wait for the end. A unit stopped on request stays stopped
+  // whatever its Restart= says, and stays enabled. It stops this unit only: units that require it go on.
+  // A unit can restart at any time. So the run is stopped by its InvocationID. `is_same_run` is asked after
+  // that id was read.
+  //
+  // Error refused where other units are bound to it and would end with it, or where systemd refuses
+  // (RefuseManualStop=). Error gone where there is no such unit, or the run is over; transient where no
+  // answer came in time.
+  virtual model::Result<void> stop_unit(const std::string& unit,
+                                        const std::function<bool()>& is_same_run) = 0;
+};
 
 // A transient scope (systemd.scope(5)).
 struct Scope {

@@ -3,7 +3,6 @@
 
 #include "cgroup/direct_owner.h"
 #include "cgroup/systemd_owner_bus.h"
-#include "cgroup/systemd_owner_values.h"
 #include "model/name.h"
 
 #include <cerrno>

@@ -28,7 +28,7 @@ constexpr const char* kService = "org.freedesktop.systemd1";
 constexpr const char* kManagerPath = "/org/freedesktop/systemd1";
 constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 constexpr const char* kUnit = "org.freedesktop.systemd1.Unit";
-constexpr const char* kProperties = "org.freedesktop.DBus.Properties";
+constexpr const char* kPropertiesInterface = "org.freedesktop.DBus.Properties";
 constexpr const char* kBus = "org.freedesktop.DBus";
 constexpr const char* kBusPath = "/org/freedesktop/DBus";
 constexpr auto kConnectTimeout = 2s;
@@ -125,6 +125,23 @@ void require_systemd(sdbus::IConnection& connection, std::chrono::milliseconds t
         "berth asks again later");
 }
 
+// Calls a method of an object of systemd.
+template <typename Answer = void, typename... Arguments>
+Answer call(sdbus::IConnection& connection, const std::string& path, const char* interface,
+            const char* method, std::chrono::milliseconds timeout, const Arguments&... arguments) {
+  const auto proxy = make_proxy(connection, path);
+  const auto begin = [&](sdbus::MethodInvoker&& invoker) -> sdbus::MethodInvoker& {
+    return invoker.onInterface(interface).withTimeout(timeout).withArguments(arguments...);
+  };
+  if constexpr (std::is_void_v<Answer>) {
+    begin(proxy->callMethod(method));
+  } else {
+    Answer answer;
+    begin(proxy->callMethod(method)).storeResultsTo(answer);
+    return answer;
+  }
+}
+
 // Asks for the properties of one interface of one object.
 struct Reader {
   sdbus::IConnection& connection;
@@ -134,14 +151,9 @@ struct Reader {
 
   template <typename T>
   T get(const char* name) const {
-    sdbus::Variant value;
-    make_proxy(connection, path)
-        ->callMethod("Get")
-        .onInterface(kProperties)
-        .withTimeout(timeout)
-        .withArguments(interface, std::string(name))
-        .storeResultsTo(value);
-    return value.get<T>();
+    return call<sdbus::Variant>(connection, path, kPropertiesInterface, "Get", timeout, interface,
+                                std::string(name))
+        .template get<T>();
   }
 };
 
@@ -347,11 +359,8 @@ model::Result<UnitSetting> SystemdBus::read(const std::string& unit, Attribute a
 model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribute,
                                       const UnitSetting& setting) {
   return ask(fmt::format("setting properties of {}", unit), [=](Connection& bus) {
-    make_proxy(bus.get(), kManagerPath)
-        ->callMethod("SetUnitProperties")
-        .onInterface(kManager)
-        .withTimeout(bus.timeout)
-        .withArguments(unit, true, settings_of(attribute, setting));
+    call(bus.get(), kManagerPath, kManager, "SetUnitProperties", bus.timeout, unit, true,
+         settings_of(attribute, setting));
   });
 }
 
@@ -368,12 +377,8 @@ model::Result<bool> SystemdBus::needs_reload(const std::string& unit) {
 }
 
 model::Result<void> SystemdBus::reload() {
-  return ask("reloading its units", [](Connection& bus) {
-    make_proxy(bus.get(), kManagerPath)
-        ->callMethod("Reload")
-        .onInterface(kManager)
-        .withTimeout(kReloadTimeout);
-  });
+  return ask("reloading its units",
+             [](Connection& bus) { call(bus.get(), kManagerPath, kManager, "Reload", kReloadTimeout); });
 }
 
 model::Result<std::vector<std::uint8_t>> SystemdBus::invocation(const std::string& unit) {
@@ -385,21 +390,11 @@ model::Result<std::vector<std::uint8_t>> SystemdBus::invocation(const std::strin
 
 model::Result<void> SystemdBus::stop_run(const std::vector<std::uint8_t>& invocation) {
   return ask("stopping a run", [=](Connection& bus) {
-    sdbus::ObjectPath unit;
-    make_proxy(bus.get(), kManagerPath)
-        ->callMethod("GetUnitByInvocationID")
-        .onInterface(kManager)
-        .withTimeout(bus.timeout)
-        .withArguments(invocation)
-        .storeResultsTo(unit);
     // This path names the run, not the unit.
-    sdbus::ObjectPath job;
-    make_proxy(bus.get(), unit)
-        ->callMethod("Stop")
-        .onInterface(kUnit)
-        .withTimeout(bus.timeout)
-        .withArguments(std::string("ignore-requirements"))
-        .storeResultsTo(job);
+    const auto unit = call<sdbus::ObjectPath>(bus.get(), kManagerPath, kManager, "GetUnitByInvocationID",
+                                              bus.timeout, invocation);
+    (void)call<sdbus::ObjectPath>(bus.get(), unit, kUnit, "Stop", bus.timeout,
+                                  std::string("ignore-requirements"));
   });
 }
 
@@ -418,13 +413,8 @@ model::Result<std::vector<std::string>> SystemdBus::running_bound_units(const st
 
 model::Result<bool> SystemdBus::is_process_of(pid_t pid, const std::string& unit) {
   return ask(fmt::format("asking for the unit of process {}", pid), [=](Connection& bus) {
-    sdbus::ObjectPath path;
-    make_proxy(bus.get(), kManagerPath)
-        ->callMethod("GetUnitByPID")
-        .onInterface(kManager)
-        .withTimeout(kScopeTimeout)
-        .withArguments(static_cast<std::uint32_t>(pid))
-        .storeResultsTo(path);
+    const auto path = call<sdbus::ObjectPath>(bus.get(), kManagerPath, kManager, "GetUnitByPID",
+                                              kScopeTimeout, static_cast<std::uint32_t>(pid));
     return path == unit_path(unit);
   });
 }
@@ -455,25 +445,15 @@ model::Result<void> SystemdBus::start_scope(const Scope& scope) {
     weigh("CPUWeight", scope.cpu_weight);
     weigh("IOWeight", scope.io_weight);
     const std::vector<sdbus::Struct<std::string, std::vector<Setting>>> no_others;
-    sdbus::ObjectPath job;
-    make_proxy(bus.get(), kManagerPath)
-        ->callMethod("StartTransientUnit")
-        .onInterface(kManager)
-        .withTimeout(kScopeTimeout)
-        .withArguments(scope.unit, std::string("fail"), properties, no_others)
-        .storeResultsTo(job);
+    (void)call<sdbus::ObjectPath>(bus.get(), kManagerPath, kManager, "StartTransientUnit", kScopeTimeout,
+                                  scope.unit, std::string("fail"), properties, no_others);
   });
 }
 
 model::Result<UnitTraits> SystemdBus::traits(const std::string& unit, const std::set<Attribute>& held) {
   return ask(fmt::format("reading properties of {}", unit), [=](Connection& bus) {
-    Properties properties;
-    make_proxy(bus.get(), unit_path(unit))
-        ->callMethod("GetAll")
-        .onInterface(kProperties)
-        .withTimeout(kScopeTimeout)
-        .withArguments(unit_interface(unit))
-        .storeResultsTo(properties);
+    const auto properties = call<Properties>(bus.get(), unit_path(unit), kPropertiesInterface, "GetAll",
+                                             kScopeTimeout, unit_interface(unit));
     UnitTraits traits;
     if (const auto pid = properties.find("MainPID"); pid != properties.end())
       traits.main_pid = static_cast<pid_t>(pid->second.get<std::uint32_t>());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cgroup/systemd_owner_values.h"
-
+#include "cgroup/systemd_owner_bus.h"
 #include "model/number.h"
 #include "model/text.h"
 
@@ -45,15 +44,14 @@ std::optional<model::CpuSet> assigned_list(std::string_view text, std::string_vi
   return std::move(*numbers);
 }
 
-using Setting = UnitSetting;
-constexpr std::array kCpus{UnitProperty{"AllowedCPUs", "AllowedCPUs", &Setting::allowed_cpus}};
+constexpr std::array kCpus{UnitProperty{"AllowedCPUs", "AllowedCPUs", &UnitSetting::allowed_cpus}};
 constexpr std::array kQuota{
-    UnitProperty{"CPUQuotaPerSecUSec", "CPUQuota", &Setting::quota_us_per_second},
-    UnitProperty{"CPUQuotaPeriodUSec", "CPUQuotaPeriodSec", &Setting::quota_period_us}};
-constexpr std::array kMemoryHigh{UnitProperty{"MemoryHigh", "MemoryHigh", &Setting::memory_high_bytes}};
+    UnitProperty{"CPUQuotaPerSecUSec", "CPUQuota", &UnitSetting::quota_us_per_second},
+    UnitProperty{"CPUQuotaPeriodUSec", "CPUQuotaPeriodSec", &UnitSetting::quota_period_us}};
+constexpr std::array kMemoryHigh{UnitProperty{"MemoryHigh", "MemoryHigh", &UnitSetting::memory_high_bytes}};
 constexpr std::array kNodes{
-    UnitProperty{"AllowedMemoryNodes", "AllowedMemoryNodes", &Setting::allowed_nodes}};
-constexpr std::array kWeight{UnitProperty{"CPUWeight", "CPUWeight", &Setting::cpu_weight}};
+    UnitProperty{"AllowedMemoryNodes", "AllowedMemoryNodes", &UnitSetting::allowed_nodes}};
+constexpr std::array kWeight{UnitProperty{"CPUWeight", "CPUWeight", &UnitSetting::cpu_weight}};
 
 // In the order of Attribute.
 constexpr std::array<std::span<const UnitProperty>, kAttributes.size()> kProperties{

@@ -2,8 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/input.h"
-#include "cli/render_placement.h"
-#include "cli/show_document.h"
+#include "cli/render_plan.h"
 #include "config/units.h"
 #include "model/json.h"
 #include "model/json_text.h"
@@ -48,9 +47,7 @@ Outcome<void> admit(Session& session, const AdmitArguments& arguments) {
     session.err << "berthctl: warning: " << printable(input_name(arguments.request)) << ": "
                 << printable(warning) << "\n";
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto answered = daemon->admit(*text, *hold_s);
+  const auto answered = ask_daemon(&DaemonClient::admit, *text, *hold_s);
   if (!answered) return tl::unexpected(answered.error());
   const auto admission = model::parse_admission(*answered);
   if (!admission) return problem(admission.error().context("berthd's answer"));
@@ -69,13 +66,8 @@ Outcome<void> admit(Session& session, const AdmitArguments& arguments) {
 }
 
 Outcome<void> list(Session& session) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->reservations();
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "list of reservations", [&session](const Document& reservations) {
-    render_reservations(session.out, reservations, session.style);
-  });
+  return show_document(session, ask_daemon(&DaemonClient::reservations), "list of reservations",
+                       render_reservations);
 }
 
 Outcome<void> cancel(Session& session, const std::string& id) {
@@ -83,17 +75,10 @@ Outcome<void> cancel(Session& session, const std::string& id) {
     return problem(Exit::wrong_use,
                    fmt::format("\"{}\" is not a request's id; `berthctl admit --list` shows all", id));
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto decision = daemon->cancel_reservation(id);
+  const auto decision = ask_daemon(&DaemonClient::cancel_reservation, id);
   if (!decision) return tl::unexpected(decision.error());
-  if (session.json) {
-    session.out << model::json_text({{"schema", "berth.cancel/1"}, {"id", id}, {"decision", *decision}})
-                << "\n";
-  } else {
-    session.out << printable(fmt::format("{}: its place is free again ({})", id, *decision)) << "\n";
-  }
-  return {};
+  return tell(session, {{"schema", "berth.cancel/1"}, {"id", id}, {"decision", *decision}},
+              printable(fmt::format("{}: its place is free again ({})", id, *decision)));
 }
 
 }  // namespace

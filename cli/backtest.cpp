@@ -124,11 +124,8 @@ void print_table(Session& session, const Backtest& test) {
       config::duration_text(std::round(test.demand.back().time - test.demand.front().time)),
       format_bytes(test.capacity_bytes - test.reserve_bytes), format_bytes(test.capacity_bytes),
       format_bytes(test.reserve_bytes), config::duration_text(test.horizon_s));
-  Table table({{"METHOD"},
-               {"CROSSINGS", Align::right},
-               {"MISSED", Align::right},
-               {"SUDDEN", Align::right},
-               {"NEEDLESS", Align::right}});
+  Table table({Column::text("METHOD"), Column::figure("CROSSINGS"), Column::figure("MISSED"),
+               Column::figure("SUDDEN"), Column::figure("NEEDLESS")});
   for (std::size_t i = 0; i < test.verdicts.size(); ++i) {
     const policies::ForecastVerdict& verdict = test.verdicts[i];
     table.add({policies::to_string(policies::kForecastMethods[i]), fmt::format("{}", verdict.crossings),

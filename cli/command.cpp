@@ -3,6 +3,7 @@
 
 #include "cli/pager.h"
 #include "cli/similar.h"
+#include "model/json_text.h"
 #include "model/name.h"
 
 #include <algorithm>
@@ -185,6 +186,23 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
   } catch (const std::exception& error) {
     return complain(err, Exit::failed, error.what());
   }
+}
+
+Outcome<void> show_document(Session& session, const Outcome<std::string>& text, const char* what,
+                            const std::function<void(std::ostream&, const Document&, const Style&)>& render) {
+  if (text && session.json) {
+    session.out << *text << "\n";
+    return {};
+  }
+  const auto document = parse_document(text, what);
+  if (!document) return tl::unexpected(document.error());
+  render(session.out, *document, session.style);
+  return {};
+}
+
+Outcome<void> tell(Session& session, const Document& document, const std::string& text) {
+  session.out << (session.json ? model::json_text(document) : text) << "\n";
+  return {};
 }
 
 }  // namespace berth::cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/command_line.h"
+#include "cli/document.h"
 #include "cli/problem.h"
 #include "cli/text.h"
 
@@ -70,5 +71,13 @@ Action declare_suggest(const Options& options);
 Action declare_top(const Options& options);
 Action declare_topology(const Options& options);
 Action declare_watch(const Options& options);
+
+// Prints a document of the daemon on the session's output: with --json as it is, else by `render`. `what`
+// names it where it is no JSON.
+Outcome<void> show_document(Session& session, const Outcome<std::string>& text, const char* what,
+                            const std::function<void(std::ostream&, const Document&, const Style&)>& render);
+
+// Prints what a command has done: `document` with --json, else `text`, which must be printable.
+Outcome<void> tell(Session& session, const Document& document, const std::string& text);
 
 }  // namespace berth::cli

@@ -2,10 +2,9 @@
 #include "cli/cpu_use.h"
 
 #include "model/text.h"
+#include "os/proc_files.h"
 
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <system_error>
 
@@ -55,9 +54,8 @@ std::map<int, CpuTimes> parse_cpu_times(std::string_view stat) {
 }
 
 std::map<int, CpuTimes> read_cpu_times() {
-  std::ifstream file("/proc/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_cpu_times(text);
+  constexpr std::size_t kMost = std::size_t{4} << 20;  // with a line of thousands of interrupts
+  return parse_cpu_times(os::read_start("/proc/stat", kMost));
 }
 
 std::map<int, double> cpu_use(const std::map<int, CpuTimes>& before, const std::map<int, CpuTimes>& after) {

@@ -71,4 +71,13 @@ class DaemonClient {
   std::unique_ptr<State> state_;
 };
 
+// Connects, and asks one question.
+template <typename Answer, typename... Parameters, typename... Arguments>
+Outcome<Answer> ask_daemon(Outcome<Answer> (DaemonClient::*question)(Parameters...),
+                           const Arguments&... arguments) {
+  auto daemon = DaemonClient::connect();
+  if (!daemon) return tl::unexpected(daemon.error());
+  return ((*daemon).*question)(arguments...);
+}
+
 }  // namespace berth::cli

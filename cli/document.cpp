@@ -7,8 +7,9 @@
 
 namespace berth::cli {
 
-Outcome<Document> parse_document(const std::string& text, const char* what) {
-  Document document = model::json_or_discarded(text);
+Outcome<Document> parse_document(const Outcome<std::string>& text, const char* what) {
+  if (!text) return tl::unexpected(text.error());
+  Document document = model::json_or_discarded(*text);
   if (document.is_discarded() || !document.is_object()) {
     return problem(Exit::failed, fmt::format("the daemon's {} is not a JSON object", what));
   }

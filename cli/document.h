@@ -15,7 +15,7 @@ namespace berth::cli {
 using Document = nlohmann::json;
 
 // Problem failed where the text is no JSON; `what` names the document.
-Outcome<Document> parse_document(const std::string& text, const char* what);
+Outcome<Document> parse_document(const Outcome<std::string>& text, const char* what);
 
 // A member of an object; null for anything else.
 const Document& member(const Document& object, const char* name);

@@ -45,14 +45,9 @@ Outcome<void> evict(Session& session, const EvictArguments& arguments) {
   if (auto confirmed = confirm(session, arguments, id); !confirmed) return confirmed;
   const auto decision = addressed->daemon.evict(id);
   if (!decision) return tl::unexpected(addressed->hinted(decision.error()));
-  if (session.json) {
-    session.out << model::json_text({{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}})
-                << "\n";
-  } else {
-    session.out << fmt::format("{}: asked to end ({}); berthctl explain {} shows what happens next\n",
-                               printable(id), printable(*decision), printable(*decision));
-  }
-  return {};
+  return tell(session, {{"schema", "berth.evict/1"}, {"workload", id}, {"decision", *decision}},
+              fmt::format("{}: asked to end ({}); berthctl explain {} shows what happens next", printable(id),
+                          printable(*decision), printable(*decision)));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "cli/input.h"
 #include "cli/log_options.h"
 #include "cli/render.h"
-#include "cli/show_document.h"
 #include "cli/workload_name.h"
 #include "model/explanation.h"
 #include "model/json_text.h"
@@ -68,9 +67,8 @@ Outcome<std::string> with_log(DaemonClient& daemon, const Outcome<std::string>& 
   auto filter = log.filter();
   if (!filter) return tl::unexpected(filter.error());
   (*filter)["workload"] = id;
-  const auto text = daemon.find_log(*filter, log.since ? kMostLogEntries : kUsualLogEntries);
-  if (!text) return tl::unexpected(text.error());
-  auto found = parse_document(*text, "log");
+  auto found =
+      parse_document(daemon.find_log(*filter, log.since ? kMostLogEntries : kUsualLogEntries), "log");
   if (!found) return tl::unexpected(found.error());
   Document document{{"schema", "berth.explain/1"}, {"ended", id}};
   if (explanation) {
@@ -84,7 +82,7 @@ Outcome<std::string> with_log(DaemonClient& daemon, const Outcome<std::string>& 
   return model::json_text(document);
 }
 
-Outcome<std::string> ask_daemon(const ExplainArguments& arguments) {
+Outcome<std::string> explain_now(const ExplainArguments& arguments) {
   auto addressed = address(arguments.subject);
   if (!addressed && addressed.error().exit == Exit::unreachable) {
     return problem(Exit::unreachable,
@@ -107,11 +105,9 @@ Outcome<void> explain(Session& session, const ExplainArguments& arguments) {
   if (arguments.snapshot && arguments.log.given()) {
     return problem(Exit::wrong_use, "--snapshot excludes --since, --policy and --kind: a file has no log");
   }
-  const auto text = arguments.snapshot ? explain_file(session, arguments) : ask_daemon(arguments);
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "explanation", [&session](const Document& document) {
-    render_explanation(session.out, document, session.style);
-  });
+  return show_document(session,
+                       arguments.snapshot ? explain_file(session, arguments) : explain_now(arguments),
+                       "explanation", render_explanation);
 }
 
 }  // namespace

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/host_scan.h"
 
+#include "model/cpu_set.h"
 #include "model/number.h"
+#include "os/mounts.h"
+#include "os/proc_files.h"
 
 #include <algorithm>
 #include <array>
@@ -27,27 +30,15 @@ constexpr std::size_t kMostBytes = std::size_t{1} << 16;
 constexpr std::size_t kMostTableLines = 100'000;
 constexpr std::size_t kMostDescriptors = 10'000;
 
-std::string read_start(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMostBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return text;
-}
+std::string read_start(const fs::path& path) { return os::read_start(path, kMostBytes); }
 
-// The unit of a process by the v2 line of /proc/PID/cgroup: the path up to its first service or scope; "" for
-// none.
-std::string unit_of(const std::string& cgroups) {
-  std::istringstream lines(cgroups);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("0::/")) continue;
-    const std::string path = line.substr(4);
-    for (std::size_t end = 0; end < path.size();) {
-      end = std::min(path.find('/', end), path.size());
-      const std::string_view start = std::string_view(path).substr(0, end);
-      if (start.ends_with(".service") || start.ends_with(".scope")) return std::string(start);
-      ++end;
-    }
+// The unit of a process by the path of its cgroup: the path up to its first service or scope; "" for none.
+std::string unit_of(const fs::path& process) {
+  const std::string path = os::cgroup_of(process).value_or("");
+  for (std::size_t end = 0; end < path.size(); ++end) {
+    end = std::min(path.find('/', end), path.size());
+    const std::string_view start = std::string_view(path).substr(0, end);
+    if (start.ends_with(".service") || start.ends_with(".scope")) return std::string(start);
   }
   return "";
 }
@@ -116,17 +107,11 @@ bool add_ports(const fs::path& process, const Sockets& sockets, SeenUnit& unit) 
   return true;
 }
 
-// Seconds from the host's start to the process's (field 22 of /proc/PID/stat, behind the name in brackets).
+// Seconds from the host's start to the process's.
 std::optional<double> started_s(const fs::path& process) {
-  const std::string stat = read_start(process / "stat");
-  const std::size_t end = stat.rfind(')');
-  if (end == std::string::npos) return std::nullopt;
-  std::istringstream words(stat.substr(end + 1));
-  std::string word;
-  for (int field = 3; field <= 22; ++field) words >> word;
-  const auto ticks = model::to_number<std::uint64_t>(word);
-  if (!words || !ticks) return std::nullopt;
-  return static_cast<double>(*ticks) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto stat = os::read_stat(process);
+  if (!stat) return std::nullopt;
+  return static_cast<double>(stat->started) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 std::optional<double> cpu_time_s(const fs::path& cgroup) {
@@ -150,32 +135,13 @@ std::optional<double> quota_cores(const fs::path& cgroup) {
   return *quota_us / *period_us;
 }
 
-// "0-3,8" has five.
-std::size_t count_of(const std::string& cpulist) {
-  std::size_t count = 0;
-  std::istringstream ranges(cpulist.substr(0, cpulist.find('\n')));
-  for (std::string range; std::getline(ranges, range, ',');) {
-    const std::size_t dash = range.find('-');
-    const auto first = model::to_number<std::size_t>(std::string_view(range).substr(0, dash));
-    const auto last = dash == std::string::npos
-                          ? first
-                          : model::to_number<std::size_t>(std::string_view(range).substr(dash + 1));
-    if (first && last && *last >= *first) count += *last - *first + 1;
-  }
-  return count;
-}
-
 class Scan {
  public:
   Scan(fs::path proc_root, fs::path cgroup_root)
       : proc_root_(std::move(proc_root)), cgroup_root_(std::move(cgroup_root)) {}
 
   void look_at_processes() {
-    std::error_code error;
-    for (fs::directory_iterator it(proc_root_, error), end; !error && it != end; it.increment(error)) {
-      const std::string name = it->path().filename().native();
-      if (model::to_number<std::uint32_t>(name)) look_at(it->path());
-    }
+    for (const pid_t pid : os::pids_of(proc_root_)) look_at(proc_root_ / std::to_string(pid));
   }
 
   void measure(const std::function<void()>& wait) {
@@ -203,7 +169,8 @@ class Scan {
   SeenHost host() {
     for (auto& [id, unit] : units_) seen_.units.push_back(std::move(unit));
     seen_.kubernetes = pods_.size();
-    seen_.cpus = count_of(read_start(cgroup_root_ / "cpuset.cpus.effective"));
+    const auto cpus = model::CpuSet::parse(read_start(cgroup_root_ / "cpuset.cpus.effective"));
+    if (cpus) seen_.cpus = cpus->size();
     if (seen_.cpus == 0) seen_.cpus = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
     return std::move(seen_);
   }
@@ -215,7 +182,7 @@ class Scan {
   }
 
   void look_at(const fs::path& process) {
-    const std::string id = unit_of(read_start(process / "cgroup"));
+    const std::string id = unit_of(process);
     if (id.empty() || is_left_out(id)) return;
     if (id.starts_with("kubepods")) {
       pods_.insert(id);
@@ -244,14 +211,10 @@ class Scan {
 }  // namespace
 
 fs::path cgroup_root_of(const fs::path& proc_root) {
-  std::ifstream mounts(proc_root / "self" / "mountinfo");
-  std::string line;
-  for (std::size_t lines = 0; lines < kMostTableLines && std::getline(mounts, line); ++lines) {
-    if (line.find(" - cgroup2 ") == std::string::npos) continue;
-    std::istringstream words(line);
-    std::string point;
-    for (int field = 1; field <= 5; ++field) words >> point;
-    if (words) return point;
+  const auto table = os::read_mounts(proc_root);
+  if (!table) return "/sys/fs/cgroup";
+  for (const os::Mount& mount : table->mounts) {
+    if (mount.type == "cgroup2") return mount.point;
   }
   return "/sys/fs/cgroup";
 }

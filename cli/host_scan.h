@@ -43,4 +43,9 @@ std::filesystem::path cgroup_root_of(const std::filesystem::path& proc_root);
 Outcome<SeenHost> scan_host(const std::filesystem::path& proc_root, const std::filesystem::path& cgroup_root,
                             const std::function<void()>& wait);
 
+// A first berth.toml for the host, every setting with its reason in a comment. Units that listen become
+// latency-sensitive, units that only compute become best-effort; those of the base system are left alone.
+// `heading` is the first line, without "# ".
+std::string suggestion(const SeenHost& host, const std::string& heading);
+
 }  // namespace berth::cli

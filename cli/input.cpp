@@ -4,13 +4,14 @@
 #include "cli/text.h"
 #include "model/json.h"
 #include "model/text.h"
+#include "os/read_file.h"
 #include "topology/discover.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <ostream>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -25,29 +26,22 @@ tl::unexpected<Problem> unreadable(const std::string& file, int error) {
                  fmt::format("cannot read {}: {}", input_name(file), std::generic_category().message(error)));
 }
 
-Outcome<std::string> read_all(int fd, const std::string& file, std::size_t most_bytes) {
-  std::string text;
-  std::array<char, 65536> buffer{};
-  for (;;) {
-    const ssize_t count = read(fd, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return unreadable(file, errno);
-    if (count == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-    if (text.size() > most_bytes) return unreadable(file, EFBIG);
-  }
-}
-
 }  // namespace
 
 std::string input_name(const std::string& file) { return file == "-" ? "standard input" : file; }
 
+Outcome<os::FileDescriptor> open_input(const std::string& file) {
+  os::FileDescriptor fd(file == "-" ? dup(STDIN_FILENO) : open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return unreadable(file, errno);
+  return fd;
+}
+
 Outcome<std::string> read_input(const std::string& file, std::size_t most_bytes) {
-  if (file == "-") return read_all(STDIN_FILENO, file, most_bytes);
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return unreadable(file, errno);
-  auto text = read_all(fd, file, most_bytes);
-  close(fd);
+  const auto fd = open_input(file);
+  if (!fd) return tl::unexpected(fd.error());
+  std::string text;
+  if (!os::read_up_to(fd->get(), most_bytes + 1, text)) return unreadable(file, errno);
+  if (text.size() > most_bytes) return unreadable(file, EFBIG);
   return text;
 }
 
@@ -107,18 +101,42 @@ Outcome<config::Settings> load_named_settings(const std::string& file) {
   return load_settings(file);
 }
 
-Outcome<policies::PolicySettings> policy_settings(const std::optional<std::string>& file,
-                                                  const std::vector<std::string>& overrides) {
+void declare_policy_options(const Options& options, PolicyArguments& arguments) {
+  options.option("--config", arguments.config, "Settings of this file in place of the defaults")
+      .type_name("FILE");
+  options.option("-o", arguments.overrides, "Override one setting; may be repeated")
+      .type_name("KEY=VALUE")
+      .one_value();
+}
+
+Outcome<policies::PolicySettings> policy_settings(const PolicyArguments& arguments) {
   config::Settings settings;
-  if (file) {
-    auto loaded = load_named_settings(*file);
+  if (arguments.config) {
+    auto loaded = load_named_settings(*arguments.config);
     if (!loaded) return tl::unexpected(loaded.error());
     settings = std::move(*loaded);
   }
-  for (const std::string& assignment : overrides) {
+  for (const std::string& assignment : arguments.overrides) {
     if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
   }
   return settings.policies;
+}
+
+Outcome<Output> Output::open(const std::string& file, const char* command) {
+  if (file == "-") return Output(os::FileDescriptor(dup(STDOUT_FILENO)), "standard output");
+  os::FileDescriptor fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!fd) {
+    const std::string advice = errno == EEXIST ? fmt::format("; {} writes no file anew", command) : "";
+    return problem(Exit::wrong_use,
+                   model::Error::from_errno(errno, "cannot write " + file).message() + advice);
+  }
+  return Output(std::move(fd), file);
+}
+
+model::Result<void> Output::write(std::string_view bytes) const {
+  if (!os::write_all(fd_.get(), bytes))
+    return model::fail(model::Error::from_errno(errno, "cannot write " + name_));
+  return {};
 }
 
 }  // namespace berth::cli

@@ -2,9 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
-#include "cli/render_models.h"
-#include "cli/render_spark.h"
-#include "cli/show_document.h"
+#include "cli/render_plan.h"
 #include "model/json.h"
 #include "model/json_text.h"
 
@@ -16,18 +14,12 @@ namespace berth::cli {
 namespace {
 
 Outcome<void> show_workloads(Session& session, DaemonClient& daemon) {
-  const auto text = daemon.workloads();
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "list of workloads", [&session](const Document& workloads) {
-    render_list(session.out, workloads, session.style);
-  });
+  return show_document(session, daemon.workloads(), "list of workloads", render_list);
 }
 
 // One id a line.
 Outcome<void> show_ids(Session& session, DaemonClient& daemon) {
-  const auto text = daemon.workloads();
-  if (!text) return tl::unexpected(text.error());
-  const auto workloads = parse_document(*text, "list of workloads");
+  const auto workloads = parse_document(daemon.workloads(), "list of workloads");
   if (!workloads) return tl::unexpected(workloads.error());
   for (const Document& workload : list_of(*workloads, "workloads")) {
     session.out << printable(text_of(workload, "id")) << "\n";
@@ -52,26 +44,15 @@ Outcome<void> show_spark(Session& session, DaemonClient& daemon) {
 
 // The models of the services that run here.
 Outcome<void> show_models(Session& session, DaemonClient& daemon) {
-  const auto listed = daemon.workloads();
-  if (!listed) return tl::unexpected(listed.error());
-  const auto learned = daemon.models();
-  if (!learned) return tl::unexpected(learned.error());
-  const auto told = daemon.status();
-  if (!told) return tl::unexpected(told.error());
-  const auto workloads = parse_document(*listed, "list of workloads");
+  const auto workloads = parse_document(daemon.workloads(), "list of workloads");
   if (!workloads) return tl::unexpected(workloads.error());
-  const auto models = parse_document(*learned, "list of models");
+  const auto models = parse_document(daemon.models(), "list of models");
   if (!models) return tl::unexpected(models.error());
-  const auto status = parse_document(*told, "status");
+  const auto status = parse_document(daemon.status(), "status");
   if (!status) return tl::unexpected(status.error());
   const bool learns = flag_of(member(*status, "interference"), "learn");
   const Document used = models_in_use(*workloads, *models, learns);
-  if (session.json) {
-    session.out << model::json_text(used) << "\n";
-  } else {
-    render_models_in_use(session.out, used, session.style);
-  }
-  return {};
+  return show_document(session, model::json_text(used), "list of models", render_models_in_use);
 }
 
 }  // namespace

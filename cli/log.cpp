@@ -3,7 +3,6 @@
 #include "cli/daemon_client.h"
 #include "cli/log_options.h"
 #include "cli/render.h"
-#include "cli/show_document.h"
 
 #include <cstdint>
 #include <memory>
@@ -26,18 +25,18 @@ Outcome<void> show_log(Session& session, const LogArguments& arguments, std::uin
   if (!filter) return tl::unexpected(filter.error());
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = filter->empty() ? daemon->log(limit) : daemon->find_log(*filter, limit);
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "log", [&](const Document& log) {
-    const auto& entries = list_of(log, "entries");
-    if (entries.empty()) {
-      session.out << (filter->empty() ? "Nothing was decided yet.\n" : "No entry of the log matches.\n");
-    }
-    render_log(session.out, entries, session.style);
-    if (entries.size() == kMostLogEntries) {
-      session.out << fmt::format("These are the newest {}; older ones match, too.\n", kMostLogEntries);
-    }
-  });
+  return show_document(
+      session, filter->empty() ? daemon->log(limit) : daemon->find_log(*filter, limit), "log",
+      [&](std::ostream& out, const Document& log, const Style& style) {
+        const auto& entries = list_of(log, "entries");
+        if (entries.empty()) {
+          out << (filter->empty() ? "Nothing was decided yet.\n" : "No entry of the log matches.\n");
+        }
+        render_log(out, entries, style);
+        if (entries.size() == kMostLogEntries) {
+          out << fmt::format("These are the newest {}; older ones match, too.\n", kMostLogEntries);
+        }
+      });
 }
 
 }  // namespace

@@ -28,9 +28,7 @@ void print(std::ostream& out, const std::string& text) {
 }
 
 Outcome<void> show_metrics(Session& session, bool openmetrics) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  auto text = daemon->metrics();
+  auto text = ask_daemon(&DaemonClient::metrics);
   if (!text) return tl::unexpected(text.error());
   if (openmetrics) text = model::openmetrics_text(*text);
   if (session.json) {

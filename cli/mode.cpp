@@ -14,17 +14,13 @@ Outcome<void> switch_mode(Session& session, const std::string& mode) {
   if (mode != "observe" && mode != "enforce") {
     return problem(Exit::wrong_use, "there is no mode \"" + mode + "\"; there are observe and enforce");
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto done = daemon->set_mode(mode);
-  if (!done) return tl::unexpected(done.error());
-  if (session.json) {
-    session.out << R"({"schema":"berth.mode/1","mode":")" << mode << "\"}\n";
-  } else if (mode == "enforce") {
-    session.out << "berthd enforces: it carries out what it decides (berthctl log)\n";
-  } else {
-    session.out << "berthd observes: it changes nothing, and has put back what it had changed\n";
-  }
+  if (const auto done = ask_daemon(&DaemonClient::set_mode, mode); !done) return done;
+  const std::string document = R"({"schema":"berth.mode/1","mode":")" + mode + "\"}";
+  session.out << (session.json ? document
+                  : mode == "enforce"
+                      ? "berthd enforces: it carries out what it decides (berthctl log)"
+                      : "berthd observes: it changes nothing, and has put back what it had changed")
+              << "\n";
   return {};
 }
 

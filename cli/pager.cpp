@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 #include "cli/text.h"
 #include "model/text.h"
+#include "os/read_file.h"
 
 #include <algorithm>
 #include <array>
@@ -105,15 +106,6 @@ pid_t start(Words program, Words variables, int input) {
   return pid;
 }
 
-void write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = write(fd, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;  // the pager has ended
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
 // False where no pager showed it.
 bool show(const std::string& text) {
   const bool borrowed = has_borrowed_rights();
@@ -126,7 +118,7 @@ bool show(const std::string& text) {
     const Ignored broken_pipe(SIGPIPE);
     const pid_t pid = start(pager, variables, ends[0]);
     close(ends[0]);
-    if (pid >= 0) write_all(ends[1], text);
+    if (pid >= 0) (void)os::write_all(ends[1], text);  // the pager may have ended
     close(ends[1]);
     if (pid < 0) continue;
     int status = 0;

@@ -22,12 +22,13 @@ namespace {
 
 struct PlanArguments {
   std::optional<std::string> snapshot;
-  std::optional<std::string> config;
   std::vector<std::string> policies;
-  std::vector<std::string> overrides;
+  PolicyArguments settings;
 
   // Whether the daemon's own plan is not the wanted one.
-  bool recompute() const { return snapshot || config || !policies.empty() || !overrides.empty(); }
+  bool recompute() const {
+    return snapshot || settings.config || !policies.empty() || !settings.overrides.empty();
+  }
 };
 
 Outcome<void> check_policies(const std::vector<std::string>& names) {
@@ -67,10 +68,10 @@ Outcome<void> plan(Session& session, const PlanArguments& arguments) {
   // PlanArguments first: they are checked with or without a daemon.
   if (const auto checked = check_policies(arguments.policies); !checked)
     return tl::unexpected(checked.error());
-  if (arguments.snapshot == "-" && arguments.config == "-") {
+  if (arguments.snapshot == "-" && arguments.settings.config == "-") {
     return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
   }
-  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  const auto settings = policy_settings(arguments.settings);
   if (!settings) return tl::unexpected(settings.error());
 
   std::optional<DaemonClient> daemon;
@@ -103,14 +104,10 @@ Action declare_plan(const Options& options) {
   const auto arguments = std::make_shared<PlanArguments>();
   options.option("--snapshot", arguments->snapshot, "Plan for this snapshot, - for standard input")
       .type_name("FILE");
-  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
-      .type_name("FILE");
   options.option("--policy", arguments->policies, "Run this policy only; may be repeated")
       .type_name("NAME")
       .one_value();
-  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
-      .type_name("KEY=VALUE")
-      .one_value();
+  declare_policy_options(options, arguments->settings);
   return [arguments](Session& session) { return plan(session, *arguments); };
 }
 

@@ -25,6 +25,10 @@ inline tl::unexpected<Problem> problem(Exit exit, std::string message) {
 }
 
 // invalid_input becomes wrong_use, refused stays refused; anything else is failed.
-tl::unexpected<Problem> problem(const model::Error& error);
+inline tl::unexpected<Problem> problem(const model::Error& error) {
+  const bool misuse = error.kind() == model::ErrorKind::invalid_input;
+  const bool refused = error.kind() == model::ErrorKind::refused;
+  return problem(misuse ? Exit::wrong_use : refused ? Exit::refused : Exit::failed, error.message());
+}
 
 }  // namespace berth::cli

@@ -2,8 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/input.h"
-#include "cli/render_models.h"
-#include "cli/show_document.h"
+#include "cli/render.h"
 #include "model/count_text.h"
 #include "model/json_text.h"
 #include "model/learning.h"
@@ -37,13 +36,12 @@ struct ProfileArguments {
   std::string action;
   std::vector<std::string> names;
   std::optional<std::string> file;
-  std::optional<std::string> config;
-  std::vector<std::string> overrides;
+  PolicyArguments policies;
   bool sums = false;
 };
 
 Outcome<policies::LearningSettings> learning_settings(const ProfileArguments& arguments) {
-  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  const auto settings = policy_settings(arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   return policies::learning_settings(settings->interference);
 }
@@ -65,9 +63,7 @@ Outcome<std::string> models_text(const ProfileArguments& arguments) {
     if (!profiles) return tl::unexpected(profiles.error());
     return model::to_json(policies::judge_all(*profiles, {}, *settings));
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  return daemon->models();
+  return ask_daemon(&DaemonClient::models);
 }
 
 // Reads observations, a line each. Lines with a fault are named on `err`, and left out.
@@ -128,23 +124,15 @@ Outcome<void> fit(Session& session, const ProfileArguments& arguments) {
     for (const model::LearnedModel& model : models) session.out << model::to_json(model) << "\n";
     return {};
   }
-  return show_document(session, model::to_json(models), "models", [&session](const Document& document) {
-    render_models(session.out, document, session.style);
-  });
+  return show_document(session, model::to_json(models), "models", render_models);
 }
 
 Outcome<void> list(Session& session, const ProfileArguments& arguments) {
-  const auto text = models_text(arguments);
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "list of models", [&session](const Document& models) {
-    render_models(session.out, models, session.style);
-  });
+  return show_document(session, models_text(arguments), "list of models", render_models);
 }
 
 Outcome<void> show(Session& session, const ProfileArguments& arguments) {
-  const auto text = models_text(arguments);
-  if (!text) return tl::unexpected(text.error());
-  auto models = parse_document(*text, "list of models");
+  auto models = parse_document(models_text(arguments), "list of models");
   if (!models) return tl::unexpected(models.error());
   const std::string& service = arguments.names[0];
   Document of_service = Document::array();
@@ -169,9 +157,7 @@ Outcome<void> export_profiles(Session& session, const ProfileArguments& argument
     session.out << model::to_json(*profiles, "") << "\n";
     return {};
   }
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->profiles();
+  const auto text = ask_daemon(&DaemonClient::profiles);
   if (!text) return tl::unexpected(text.error());
   session.out << *text << "\n";
   return {};
@@ -205,25 +191,16 @@ Outcome<void> import_profiles(Session& session, const ProfileArguments& argument
     }
     done += some.size();
   }
-  if (session.json) {
-    session.out << model::json_text({{"schema", "berth.profile-import/1"}, {"profiles", count}}) << "\n";
-  } else {
-    session.out << fmt::format("added {}\n", model::count_text(count, "profile"));
-  }
-  return {};
+  return tell(session, {{"schema", "berth.profile-import/1"}, {"profiles", count}},
+              "added " + model::count_text(count, "profile"));
 }
 
 Outcome<void> forget(Session& session, const ProfileArguments& arguments) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
   const std::string& service = arguments.names[0];
-  if (const auto done = daemon->forget_profile(service); !done) return tl::unexpected(done.error());
-  if (session.json) {
-    session.out << model::json_text({{"schema", "berth.profile-forget/1"}, {"service", service}}) << "\n";
-  } else {
-    session.out << printable(service) << ": forgotten\n";
-  }
-  return {};
+  if (const auto done = ask_daemon(&DaemonClient::forget_profile, service); !done)
+    return tl::unexpected(done.error());
+  return tell(session, {{"schema", "berth.profile-forget/1"}, {"service", service}},
+              printable(service) + ": forgotten");
 }
 
 struct Subcommand {
@@ -258,11 +235,11 @@ Outcome<void> profile(Session& session, const ProfileArguments& arguments) {
   if (arguments.file && !reads_file)
     return problem(Exit::wrong_use, fmt::format("{} takes no --file", command->name));
   const bool judges = command->name == "fit" || (arguments.file && command->name != "export");
-  if ((arguments.config || !arguments.overrides.empty()) && !judges)
+  if ((arguments.policies.config || !arguments.policies.overrides.empty()) && !judges)
     return problem(Exit::wrong_use,
                    "--config and -o need fit, or list or show with --file: the daemon has its own settings");
   const bool reads_input = arguments.file == "-" || (command->name == "fit" && arguments.names[0] == "-");
-  if (arguments.config == "-" && reads_input)
+  if (arguments.policies.config == "-" && reads_input)
     return problem(Exit::wrong_use, "standard input can be read for one thing only");
   if (arguments.sums && command->name != "fit") return problem(Exit::wrong_use, "--sums needs fit");
   return command->run(session, arguments);
@@ -281,11 +258,7 @@ Action declare_profile(const Options& options) {
   options.option("--file", arguments->file, "Read the profiles of this file instead of the daemon's")
       .type_name("FILE");
   options.flag("--sums", arguments->sums, "fit: print the profiles, for import or /etc/berth/profiles.d");
-  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
-      .type_name("FILE");
-  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
-      .type_name("KEY=VALUE")
-      .one_value();
+  declare_policy_options(options, arguments->policies);
   return [arguments](Session& session) { return profile(session, *arguments); };
 }
 

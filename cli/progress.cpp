@@ -35,14 +35,8 @@ Outcome<void> report(Session& session, const ProgressArguments& arguments) {
   const auto done = addressed->daemon.report_progress(addressed->id, *fraction);
   if (!done) return tl::unexpected(addressed->hinted(done.error()));
   const std::string& workload = own ? arguments.workload : addressed->id;
-  if (session.json) {
-    session.out << model::json_text(
-                       {{"schema", "berth.progress/1"}, {"workload", workload}, {"progress", *fraction}})
-                << "\n";
-  } else {
-    session.out << printable(workload) << ": " << format_share(*fraction) << "\n";
-  }
-  return {};
+  return tell(session, {{"schema", "berth.progress/1"}, {"workload", workload}, {"progress", *fraction}},
+              printable(workload) + ": " + format_share(*fraction));
 }
 
 }  // namespace

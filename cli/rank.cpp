@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/input.h"
-#include "cli/render_placement.h"
+#include "cli/render_plan.h"
 #include "model/count_text.h"
 #include "model/json.h"
 
@@ -27,14 +27,13 @@ namespace {
 struct RankArguments {
   std::string request;
   std::vector<std::string> snapshots;
-  std::optional<std::string> config;
-  std::vector<std::string> overrides;
+  PolicyArguments policies;
 };
 
 Outcome<void> check_standard_input(const RankArguments& arguments) {
   auto readers = std::count(arguments.snapshots.begin(), arguments.snapshots.end(), "-");
   readers += arguments.request == "-" ? 1 : 0;
-  readers += arguments.config == "-" ? 1 : 0;
+  readers += arguments.policies.config == "-" ? 1 : 0;
   if (readers > 1) return problem(Exit::wrong_use, "standard input can be read for one thing only");
   return {};
 }
@@ -118,7 +117,7 @@ Outcome<void> add_own_host(Hosts& hosts) {
 
 Outcome<void> rank(Session& session, const RankArguments& arguments) {
   if (auto checked = check_standard_input(arguments); !checked) return checked;
-  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  const auto settings = policy_settings(arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   auto request = read_request(session, arguments.request);
   if (!request) return tl::unexpected(request.error());
@@ -162,11 +161,7 @@ Action declare_rank(const Options& options) {
       .option("--snapshot", arguments->snapshots,
               "Hosts to choose from, one or more snapshots a file, - for standard input")
       .type_name("FILE ...");
-  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
-      .type_name("FILE");
-  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
-      .type_name("KEY=VALUE")
-      .one_value();
+  declare_policy_options(options, arguments->policies);
   return [arguments](Session& session) { return rank(session, *arguments); };
 }
 

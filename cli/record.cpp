@@ -2,10 +2,9 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/document.h"
-#include "cli/output.h"
+#include "cli/input.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
-#include "cli/wall_clock.h"
 #include "config/units.h"
 #include "model/count_text.h"
 #include "model/json.h"
@@ -13,10 +12,10 @@
 #include "model/text.h"
 #include "model/trace.h"
 #include "model/utc_text.h"
+#include "os/clock.h"
 #include "replay/observed.h"
 #include "trace/recorder.h"
 #include "trace/ticks.h"
-#include "trace/writer.h"
 
 #include <algorithm>
 #include <chrono>
@@ -99,9 +98,7 @@ struct Pace {
 };
 
 Outcome<Pace> ask_pace(DaemonClient& daemon) {
-  const auto text = daemon.status();
-  if (!text) return tl::unexpected(text.error());
-  const auto status = parse_document(*text, "status");
+  const auto status = parse_document(daemon.status(), "status");
   if (!status) return tl::unexpected(status.error());
   Pace pace;
   pace.interval_s = std::clamp(number_of(member(*status, "tick"), "interval_s").value_or(1), 0.01, 3600.0);
@@ -203,7 +200,7 @@ class Recording {
 
   // Takes the present tick, where it is new. Returns the time to wait for the next one.
   Outcome<double> take() {
-    const bool whole = recorder_.wants_whole(recorder_.ticks() == 0 ? 0 : wall_s());
+    const bool whole = recorder_.wants_whole(recorder_.ticks() == 0 ? 0 : os::epoch_s());
     if (whole && recorder_.ticks() > 0) {
       const auto pace = ask_pace(daemon_);
       if (!pace) return tl::unexpected(pace.error());
@@ -277,7 +274,7 @@ Outcome<void> record(Session& session, const RecordArguments& arguments) {
   // Its host, and a failure before there is any file.
   const auto first = ask_snapshot(*daemon, std::nullopt);
   if (!first) return tl::unexpected(first.error());
-  const double now = wall_s();
+  const double now = os::epoch_s();
   const char* ending = arguments.observations ? ".observations.jsonl" : ".trace.zst";
   const std::string file =
       arguments.file.empty() ? default_file(first->snapshot.host, now, ending) : arguments.file;

@@ -9,10 +9,7 @@ namespace berth::cli {
 namespace {
 
 Outcome<void> reload(Session& session) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto done = daemon->reload();
-  if (!done) return tl::unexpected(done.error());
+  if (const auto done = ask_daemon(&DaemonClient::reload); !done) return done;
   session.out << (session.json ? R"({"schema":"berth.reload/1","reloaded":true})"
                                : "berthd has taken over its configuration")
               << "\n";

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <iosfwd>
+#include <string>
 
 namespace berth::cli {
 
@@ -29,5 +30,24 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
 void render_explanation(std::ostream& out, const Document& explanation, const Style& style);
 // berth.restore/1.
 void render_restore(std::ostream& out, const Document& report, const Style& style);
+
+// An entry of berth.log/1, or a news of berth.watch/1, as a sentence without a full stop: the decision and
+// its outcome, without the reason. A kind that is not known is told by its members. The text may have any
+// characters.
+std::string sentence_of(const Document& entry);
+
+// Draws learned interference models (a berth.models/1 document).
+
+// A table, one line a service and response; below it why each model is used or not.
+void render_models(std::ostream& out, const Document& models, const Style& style);
+// All that is known of one service; false where there is nothing.
+bool render_service_models(std::ostream& out, const Document& models, const std::string& service,
+                           const Style& style);
+
+// Joins a berth.workloads/1 and a berth.models/1 document: a berth.models-in-use/1 document, with each
+// service that has latency-sensitive workloads, their number, and the model that it uses. None uses one where
+// `learns` (interference.learn) is false.
+Document models_in_use(const Document& workloads, const Document& models, bool learns);
+void render_models_in_use(std::ostream& out, const Document& used, const Style& style);
 
 }  // namespace berth::cli

@@ -20,10 +20,6 @@ namespace {
 using Line = std::string;
 using Amount = std::function<std::string(const std::optional<double>&)>;
 
-void heading(std::ostream& out, const Style& style, std::string_view text) {
-  out << "\n" << paint(style, Colour::bold, text) << "\n";
-}
-
 void say(std::ostream& out, const Line& line) { out << "  " << printable(line) << "\n"; }
 
 std::string number(const Document& object, const char* name, int decimals = 2) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_gpus.h"
-
+#include "cli/render_topology.h"
 #include "cli/table.h"
 
 #include <algorithm>
@@ -56,9 +55,9 @@ void render_links(std::ostream& out, const std::vector<model::Gpu>& gpus, const 
     if (has_link) linked.push_back(&gpu);
   }
   if (linked.empty()) return;
-  std::vector<Column> columns{{"", Align::right}, {"LINKS"}};
+  std::vector<Column> columns{Column::figure(""), Column::text("LINKS")};
   for (std::size_t column = 0; column < linked.size(); ++column)
-    columns.push_back({fmt::format("{}", column), Align::right});
+    columns.push_back(Column::figure(fmt::format("{}", column)));
   Table table(std::move(columns), "  ");
   for (std::size_t row = 0; row < linked.size(); ++row) {
     std::vector<Cell> cells{fmt::format("{}", row), linked[row]->id};
@@ -70,10 +69,6 @@ void render_links(std::ostream& out, const std::vector<model::Gpu>& gpus, const 
   }
   out << "\n";
   table.print(out, style);
-}
-
-void heading(std::ostream& out, const Style& style) {
-  out << "\n" << paint(style, Colour::bold, "GPUs") << "\n";
 }
 
 std::optional<std::uint64_t> bytes_of(const Document& object, const char* name) {
@@ -122,7 +117,7 @@ std::string users_of(const Document& document) {
 
 void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style) {
   if (gpus.empty()) return;
-  heading(out, style);
+  heading(out, style, "GPUs");
   for (const model::Gpu& gpu : gpus) render_gpu(out, gpu, "", style);
   render_links(out, gpus, style);
 }
@@ -130,7 +125,7 @@ void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const S
 void render_gpus(std::ostream& out, const Document& status, const Style& style) {
   const auto& documents = list_of(status, "gpus");
   if (documents.empty()) return;
-  heading(out, style);
+  heading(out, style, "GPUs");
   std::vector<model::Gpu> gpus;
   for (const Document& document : documents) {
     gpus.push_back(gpu_of(document));

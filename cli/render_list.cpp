@@ -45,24 +45,24 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
   const auto& list = list_of(workloads, "workloads");
   const bool any_gpus = std::any_of(list.begin(), list.end(),
                                     [](const Document& workload) { return !gpus_of(workload).empty(); });
-  std::vector<Column> columns{{"WORKLOAD", Align::left, true},
-                              {"CLASS"},
-                              {"SERVICE", Align::left, true},
-                              {"VCPUS", Align::right},
-                              {"PINNED", Align::left, true},
-                              {"CPU", Align::right},
-                              {"MEMORY", Align::right},
-                              {"PRESSURE", Align::right},
-                              {"SCORE", Align::right},
-                              {"QUOTA", Align::right, false, true},
-                              {"PROGRESS", Align::right, false, true}};
-  if (any_gpus) columns.push_back({"GPUS", Align::left, true});
+  std::vector<Column> columns{Column::name("WORKLOAD"),
+                              Column::text("CLASS"),
+                              Column::name("SERVICE"),
+                              Column::figure("VCPUS"),
+                              Column::name("PINNED"),
+                              Column::figure("CPU"),
+                              Column::figure("MEMORY"),
+                              Column::figure("PRESSURE"),
+                              Column::figure("SCORE"),
+                              Column::figure("QUOTA").spared(),
+                              Column::figure("PROGRESS").spared()};
+  if (any_gpus) columns.push_back(Column::name("GPUS"));
   const bool any_loans = std::any_of(list.begin(), list.end(), [](const Document& workload) {
     return !text_of(workload, "lent_cpus").empty() || !text_of(workload, "borrowed_cpus").empty();
   });
   if (any_loans) {
-    columns.push_back({"LENT", Align::left, true});
-    columns.push_back({"BORROWED", Align::left, true});
+    columns.push_back(Column::name("LENT"));
+    columns.push_back(Column::name("BORROWED"));
   }
   Table table(columns);
   bool left_alone = false;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
-#include "cli/sentence.h"
 #include "model/json_text.h"
 
 #include <ostream>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_models.h"
-
+#include "cli/render.h"
 #include "cli/table.h"
 
 #include <cmath>
@@ -70,16 +69,9 @@ void render_models(std::ostream& out, const Document& models, const Style& style
     out << "no service has been observed beside neighbours yet\n";
     return;
   }
-  Table table({{.title = "SERVICE", .shrinks = true},
-               {.title = "RESPONSE"},
-               {.title = "N", .align = Align::right},
-               {.title = "MODEL"},
-               {.title = "K1"},
-               {.title = "K2"},
-               {.title = "K3", .spare = true},
-               {.title = "ERROR", .align = Align::right},
-               {.title = "DEFAULT", .align = Align::right},
-               {.title = "CONSTANT", .align = Align::right}});
+  Table table({Column::name("SERVICE"), Column::text("RESPONSE"), Column::figure("N"), Column::text("MODEL"),
+               Column::text("K1"), Column::text("K2"), Column::text("K3").spared(), Column::figure("ERROR"),
+               Column::figure("DEFAULT"), Column::figure("CONSTANT")});
   for (const Document& model : all) {
     const bool accepted = flag_of(model, "accepted");
     const Document& error = member(model, "error");
@@ -156,14 +148,9 @@ void render_models_in_use(std::ostream& out, const Document& in_use, const Style
     out << "no latency-sensitive workload runs here\n";
     return;
   }
-  Table table({{.title = "SERVICE", .shrinks = true},
-               {.title = "INSTANCES", .align = Align::right},
-               {.title = "MODEL"},
-               {.title = "RESPONSE"},
-               {.title = "N", .align = Align::right},
-               {.title = "K1"},
-               {.title = "K2"},
-               {.title = "ERROR", .align = Align::right}});
+  Table table({Column::name("SERVICE"), Column::figure("INSTANCES"), Column::text("MODEL"),
+               Column::text("RESPONSE"), Column::figure("N"), Column::text("K1"), Column::text("K2"),
+               Column::figure("ERROR")});
   for (const Document& service : services) {
     const Document& model = member(service, "model");
     const bool fitted = flag_of(model, "accepted");

@@ -46,11 +46,8 @@ void render(std::ostream& out, const replay::Observed& observed, const std::stri
                      model::count_text(observed.ticks(), "tick"));
   if (cut) out << paint(style, Colour::yellow, printable("The trace ends early: " + *cut)) << "\n";
   if (!observed.counts().empty()) {
-    Table table({{.title = "SERVICE", .shrinks = true},
-                 {.title = "RESPONSE"},
-                 {.title = "AT ONCE", .align = Align::right},
-                 {.title = "OBSERVATIONS", .align = Align::right},
-                 {.title = "WITH LLC", .align = Align::right}});
+    Table table({Column::name("SERVICE"), Column::text("RESPONSE"), Column::figure("AT ONCE"),
+                 Column::figure("OBSERVATIONS"), Column::figure("WITH LLC")});
     for (const auto& [key, count] : observed.counts()) {
       table.add({printable(key.service), to_string(key.response), std::to_string(count.at_once),
                  std::to_string(count.observations), std::to_string(count.with_llc)});

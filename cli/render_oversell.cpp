@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_oversell.h"
-
+#include "cli/render_plan.h"
 #include "cli/table.h"
 #include "model/json.h"
 
@@ -33,13 +32,8 @@ Colour colour_of(model::SchedulingState state) {
 }
 
 void list_candidates(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
-  Table table({{"", Align::right},
-               {"NEXT"},
-               {"WORKLOAD", Align::left, true},
-               {"STAGE", Align::right},
-               {"PRIORITY", Align::right},
-               {"CPU SECONDS LOST", Align::right},
-               {"MEMORY", Align::right}},
+  Table table({Column::figure(""), Column::text("NEXT"), Column::name("WORKLOAD"), Column::figure("STAGE"),
+               Column::figure("PRIORITY"), Column::figure("CPU SECONDS LOST"), Column::figure("MEMORY")},
               "  ");
   int place = 0;
   for (const std::string& id : findings.order) {
@@ -57,15 +51,11 @@ void list_candidates(std::ostream& out, const model::OversellFindings& findings,
 }  // namespace
 
 void render_oversell(std::ostream& out, const model::OversellFindings& findings, const Style& style) {
-  out << "\n" << paint(style, Colour::bold, "Capacity of the node") << "\n";
-  Table table({{"RESOURCE"},
-               {"STATE"},
-               {"IN USE", Align::right},
-               {"ASKED FOR", Align::right},
-               {"PEAK", Align::right},
-               {"FACTOR", Align::right},
-               {"ADVERTISED", Align::right}},
-              "  ");
+  heading(out, style, "Capacity of the node");
+  Table table(
+      {Column::text("RESOURCE"), Column::text("STATE"), Column::figure("IN USE"), Column::figure("ASKED FOR"),
+       Column::figure("PEAK"), Column::figure("FACTOR"), Column::figure("ADVERTISED")},
+      "  ");
   for (const bool cpu : {true, false}) {
     const model::OversoldResource& resource = cpu ? findings.cpu : findings.memory;
     table.add({cpu ? "CPU" : "memory", Cell(model::to_string(resource.state), colour_of(resource.state)),
@@ -76,7 +66,7 @@ void render_oversell(std::ostream& out, const model::OversellFindings& findings,
   for (const model::OversoldResource* resource : {&findings.cpu, &findings.memory})
     out << "  " << paint(style, Colour::dim, printable(resource->reason)) << "\n";
   if (findings.memory.state != model::SchedulingState::evict) return;
-  out << "\n" << paint(style, Colour::bold, "Workloads that would have to end") << "\n";
+  heading(out, style, "Workloads that would have to end");
   if (findings.warning) {
     out << "  " << paint(style, Colour::red, printable("warning: " + *findings.warning)) << "\n";
   }

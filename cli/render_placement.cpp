@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_placement.h"
-
+#include "cli/render_plan.h"
 #include "cli/table.h"
 #include "model/count_text.h"
 #include "model/json.h"
@@ -42,17 +41,11 @@ void list_bins(std::ostream& out, const model::BinRanking& bins, const Style& st
   if (!bins.fitting.empty()) {
     const bool any_gpus = std::any_of(bins.fitting.begin(), bins.fitting.end(),
                                       [](const auto& bin) { return bin.gpus_total > 0; });
-    Table table({{"", Align::right},
-                 {"HOST", Align::left, true},
-                 {"NUMA", Align::right},
-                 {"VCPUS", Align::left, true},
-                 {"GPUS", Align::left, true, true},
-                 {"CPU LEFT", Align::right},
-                 {"MEMORY LEFT", Align::right},
-                 {"FREE", Align::right},
-                 {"SCORE RISE", Align::right, false, true},
-                 {"GPUS LEFT", Align::right, false, true}},
-                "  ");
+    Table table(
+        {Column::figure(""), Column::name("HOST"), Column::figure("NUMA"), Column::name("VCPUS"),
+         Column::name("GPUS").spared(), Column::figure("CPU LEFT"), Column::figure("MEMORY LEFT"),
+         Column::figure("FREE"), Column::figure("SCORE RISE").spared(), Column::figure("GPUS LEFT").spared()},
+        "  ");
     int place = 0;
     for (const model::FittingBin& bin : bins.fitting) {
       table.add({fmt::format("{}", ++place), bin.host.empty() ? "-" : bin.host,
@@ -104,15 +97,9 @@ void render_admission(std::ostream& out, const model::Admission& admission, cons
 }
 
 void render_reservations(std::ostream& out, const Document& reservations, const Style& style) {
-  Table table({{"REQUEST", Align::left, true},
-               {"CLASS"},
-               {"VCPUS", Align::right},
-               {"MEMORY", Align::right},
-               {"GPUS", Align::right, false, true},
-               {"NUMA", Align::right},
-               {"ON", Align::left, true},
-               {"UNTIL"},
-               {"DECISION"}});
+  Table table({Column::name("REQUEST"), Column::text("CLASS"), Column::figure("VCPUS"),
+               Column::figure("MEMORY"), Column::figure("GPUS").spared(), Column::figure("NUMA"),
+               Column::name("ON"), Column::text("UNTIL"), Column::text("DECISION")});
   for (const Document& held : list_of(reservations, "reservations")) {
     const Document& request = member(held, "request");
     const Document& place = member(held, "place");
@@ -135,7 +122,7 @@ void render_reservations(std::ostream& out, const Document& reservations, const 
 
 void render_placement(std::ostream& out, const model::PlacementFindings& findings, const Style& style) {
   if (findings.pending.empty()) return;
-  out << "\n" << paint(style, Colour::bold, "Places for pending work") << "\n";
+  heading(out, style, "Places for pending work");
   for (const auto& [id, bins] : findings.pending) {
     out << "  " << paint(style, bins.fitting.empty() ? Colour::red : Colour::none, printable(id)) << ": ";
     if (bins.fitting.empty()) {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_plan.h"
 
-#include "cli/render_oversell.h"
-#include "cli/render_placement.h"
-#include "cli/render_spark.h"
-#include "cli/render_straggler.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
 #include "model/count_text.h"
@@ -102,10 +98,6 @@ void draw_owners(std::ostream& out, const model::Topology& topology,
   out << "\n" << render_topology(topology, options);
 }
 
-void heading(std::ostream& out, const Style& style, const std::string& text) {
-  out << "\n" << paint(style, Colour::bold, text) << "\n";
-}
-
 void list_findings(std::ostream& out, const Style& style, const char* title,
                    const std::vector<model::WorkloadFinding>& findings) {
   if (findings.empty()) return;
@@ -149,13 +141,8 @@ std::string milliseconds(const std::optional<double>& seconds) {
 
 void render_borrowing(std::ostream& out, const model::BorrowingFindings& findings, const Style& style) {
   heading(out, style, "Idle vCPUs that instances lend");
-  Table table({{"INSTANCE", Align::left, true},
-               {"LENT", Align::left, true},
-               {"TAKEN BACK", Align::left, true},
-               {"USE", Align::right},
-               {"DELAY", Align::right},
-               {"TARGET", Align::right},
-               {"WHY", Align::left, true}},
+  Table table({Column::name("INSTANCE"), Column::name("LENT"), Column::name("TAKEN BACK"),
+               Column::figure("USE"), Column::figure("DELAY"), Column::figure("TARGET"), Column::name("WHY")},
               "  ");
   for (const auto& [id, lender] : findings.lenders) {
     table.add({id, lender.state.cpus.empty() ? "-" : lender.state.cpus.to_string(),
@@ -182,13 +169,9 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
   if (findings.instances.empty()) {
     out << "  none\n";
   } else {
-    Table table({{"INSTANCE", Align::left, true},
-                 {"VCPUS", Align::left, true},
-                 {"PRESSURE", Align::right},
-                 {"ON ITS CORES", Align::right},
-                 {"IN ITS CACHE", Align::right},
-                 {"SCORE", Align::right},
-                 {"MODEL"}},
+    Table table({Column::name("INSTANCE"), Column::name("VCPUS"), Column::figure("PRESSURE"),
+                 Column::figure("ON ITS CORES"), Column::figure("IN ITS CACHE"), Column::figure("SCORE"),
+                 Column::text("MODEL")},
                 "  ");
     for (const auto& [id, instance] : findings.instances) {
       const bool pending = std::any_of(snapshot.pending.begin(), snapshot.pending.end(),

@@ -87,10 +87,10 @@ void render_figures(std::ostream& out, const Replayed& replayed, const Style& st
   for (const ReplayedSide& side : replayed.sides)
     figures.push_back(replay::list_figures(side.side->figures()));
   const bool two = figures.size() > 1;
-  std::vector<Column> columns{{"FIGURE"}, {two ? "A" : "VALUE", Align::right}};
+  std::vector<Column> columns{Column::text("FIGURE"), Column::figure(two ? "A" : "VALUE")};
   if (two) {
-    columns.push_back({"B", Align::right});
-    columns.push_back({"B - A", Align::right});
+    columns.push_back(Column::figure("B"));
+    columns.push_back(Column::figure("B - A"));
   }
   Table table(std::move(columns));
   for (std::size_t i = 0; i < figures.front().size(); ++i) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_spark.h"
-
+#include "cli/render_plan.h"
 #include "cli/table.h"
 #include "model/json.h"
 
@@ -28,15 +27,10 @@ std::string per_gib(const std::optional<double>& per_byte) {
 }
 
 void list_apps(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
-  out << "\n" << paint(style, Colour::bold, "Spark applications") << "\n";
-  Table table({{"APPLICATION", Align::left, true},
-               {"STAGES DONE", Align::right},
-               {"TO COMPUTE AGAIN", Align::right},
-               {"TO MOVE AGAIN", Align::right},
-               {"REMAINING", Align::right},
-               {"COST", Align::right},
-               {"FREES", Align::right},
-               {"COST/GIB", Align::right}},
+  heading(out, style, "Spark applications");
+  Table table({Column::name("APPLICATION"), Column::figure("STAGES DONE"), Column::figure("TO COMPUTE AGAIN"),
+               Column::figure("TO MOVE AGAIN"), Column::figure("REMAINING"), Column::figure("COST"),
+               Column::figure("FREES"), Column::figure("COST/GIB")},
               "  ");
   for (const auto& [id, app] : findings.apps) {
     table.add({id, fmt::format("{:.1f} of {}", app.stages_done, app.stages), seconds(app.computation_s),
@@ -58,13 +52,9 @@ std::string rank_text(const std::string& rank, const std::optional<double>& key)
 }
 
 void list_order(std::ostream& out, const model::EvictionFindings& findings, const Style& style) {
-  Table table({{"WORKLOAD", Align::left, true},
-               {"KIND"},
-               {"APPLICATION", Align::left, true, true},
-               {"COST", Align::right},
-               {"FREES", Align::right},
-               {rank_heading(findings.rank), Align::right},
-               {""}},
+  Table table({Column::name("WORKLOAD"), Column::text("KIND"), Column::name("APPLICATION").spared(),
+               Column::figure("COST"), Column::figure("FREES"), Column::figure(rank_heading(findings.rank)),
+               Column::text("")},
               "  ");
   const std::size_t most = findings.victims.size() + kShownBeyondVictims;
   for (std::size_t i = 0; i < std::min(most, findings.order.size()); ++i) {
@@ -114,11 +104,10 @@ void render_spark(std::ostream& out, const model::EvictionFindings& findings, co
     return;
   const bool wanted = findings.trigger != model::EvictionTrigger::none;
   // While no memory is wanted, other workloads have no price.
-  const char* heading =
-      wanted ? "Memory, and the order of eviction" : "Memory, and the order of eviction of Spark's workloads";
-  out << "\n"
-      << paint(style, Colour::bold, heading) << "\n  "
-      << paint(style, wanted ? Colour::yellow : Colour::none, printable(findings.reason)) << "\n";
+  heading(out, style,
+          wanted ? "Memory, and the order of eviction"
+                 : "Memory, and the order of eviction of Spark's workloads");
+  out << "  " << paint(style, wanted ? Colour::yellow : Colour::none, printable(findings.reason)) << "\n";
   for (const model::MemoryTaken& taken : findings.reclaim) {
     out << "  " << printable(taken.workload) << " gives up " << printable(taken.reason) << "\n";
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
-#include "cli/render_gpus.h"
+#include "cli/render_topology.h"
 #include "cli/table.h"
 
 #include <algorithm>
@@ -107,7 +107,7 @@ void render_unused_rules(const Line& line, const Document& config) {
 void render_figures(std::ostream& out, const Document& sampling, const Style& style) {
   const auto& figures = list_of(sampling, "figures");
   if (figures.empty()) return;
-  out << "\n" << paint(style, Colour::bold, "Figures by eBPF") << "\n";
+  heading(out, style, "Figures by eBPF");
   for (const Document& figure : figures) {
     const bool available = flag_of(figure, "available");
     out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "
@@ -220,7 +220,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
 
   render_gpus(out, status, style);
 
-  out << "\n" << paint(style, Colour::bold, "Capabilities of the host") << "\n";
+  heading(out, style, "Capabilities of the host");
   for (const Document& capability : list_of(status, "capabilities")) {
     const bool available = flag_of(capability, "available");
     out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "

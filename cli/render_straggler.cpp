@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_straggler.h"
-
+#include "cli/render_plan.h"
 #include "cli/table.h"
 
 #include <cmath>
@@ -50,13 +49,9 @@ const char* kind_text(model::LimitMove::Kind kind) {
 }
 
 void list_tasks(std::ostream& out, const model::StragglerFindings& findings, double now, const Style& style) {
-  Table table({{"TASK", Align::left, true},
-               {"BEFORE %/MIN", Align::right},
-               {"NOW %/MIN", Align::right},
-               {"FINISHES", Align::right},
-               {"DEADLINE", Align::right},
-               {"LACKS", Align::right, false, true},
-               {"GETS", Align::right, false, true}},
+  Table table({Column::name("TASK"), Column::figure("BEFORE %/MIN"), Column::figure("NOW %/MIN"),
+               Column::figure("FINISHES"), Column::figure("DEADLINE"), Column::figure("LACKS").spared(),
+               Column::figure("GETS").spared()},
               "  ");
   for (const auto& [id, task] : findings.tasks) {
     table.add({Cell(id, task.straggler ? Colour::yellow : Colour::none), speed(task.v1), speed(task.v2),
@@ -75,7 +70,7 @@ void list_tasks(std::ostream& out, const model::StragglerFindings& findings, dou
 void render_stragglers(std::ostream& out, const model::StragglerFindings& findings, double now,
                        const Style& style) {
   if (findings.tasks.empty() && findings.moves.empty()) return;
-  out << "\n" << paint(style, Colour::bold, "Tasks with deadlines") << "\n";
+  heading(out, style, "Tasks with deadlines");
   if (findings.tasks.empty()) out << "  none\n";
   if (!findings.tasks.empty()) list_tasks(out, findings, now, style);
   if (findings.needed.cpu_cores > 0) {

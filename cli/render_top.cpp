@@ -3,8 +3,6 @@
 
 #include "cli/render.h"
 #include "cli/render_topology.h"
-#include "cli/render_vcpu_map.h"
-#include "cli/sentence.h"
 #include "cli/table.h"
 #include "model/count_text.h"
 
@@ -90,19 +88,13 @@ Table table_of(const std::vector<const Document*>& rows, TopSort sort) {
     const bool stays = sorts == sort;
     return Column{title, Align::right, false, !stays, stays ? 0 : leaves};
   };
-  Table table({{"WORKLOAD", Align::left, true},
-               {"CLASS"},
-               {"SERVICE", Align::left, true, false, sort == TopSort::service ? 0 : 7},
-               {"VCPUS", Align::right},
-               {"CPU", Align::right},
-               figure("QUOTA", 4, TopSort::quota),
-               figure("PROGRESS", 5, TopSort::progress),
-               figure("PRESSURE", 6),
-               figure("WAIT %", 3, TopSort::pressure),
-               figure("RUNQ P99", 2, TopSort::runq),
-               figure("RUNQ P50", 9),
-               figure("LLC MPKI", 8, TopSort::llc),
-               figure("SCORE", 1, TopSort::score)});
+  Column service = Column::name("SERVICE");
+  service.leaves = sort == TopSort::service ? 0 : 7;
+  Table table(
+      {Column::name("WORKLOAD"), Column::text("CLASS"), service, Column::figure("VCPUS"),
+       Column::figure("CPU"), figure("QUOTA", 4, TopSort::quota), figure("PROGRESS", 5, TopSort::progress),
+       figure("PRESSURE", 6), figure("WAIT %", 3, TopSort::pressure), figure("RUNQ P99", 2, TopSort::runq),
+       figure("RUNQ P50", 9), figure("LLC MPKI", 8, TopSort::llc), figure("SCORE", 1, TopSort::score)});
   for (const Document* row : rows) {
     const Document& workload = *row;
     const bool managed = !member(workload, "managed").is_boolean() || flag_of(workload, "managed");

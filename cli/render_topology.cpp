@@ -28,18 +28,18 @@ constexpr std::size_t kRowTitle = 10;  // "thread 0", "core" and their blanks
 constexpr std::string_view kDivider = " |";
 
 // Text and how wide it looks; colour codes have no width.
-struct Cell {
+struct Drawn {
   std::string text;
   std::size_t width = 0;
 };
 
-struct Column {  // a core
+struct CoreColumn {  // a core
   std::vector<const Cpu*> threads;
 };
 
 struct CacheGroup {  // columns that share a last-level cache and a NUMA node
   std::string title;
-  std::vector<Column> columns;
+  std::vector<CoreColumn> columns;
 };
 
 // Some columns of a group, as many as fit a line.
@@ -128,7 +128,7 @@ class Drawing {
 
   std::size_t cell_width(const CacheGroup& group) const;
   std::size_t piece_width(const Piece& piece) const;
-  Cell number(const Cpu& cpu);
+  Drawn number(const Cpu& cpu);
   std::string coloured(std::string_view text, std::string_view code) const {
     return options_.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
   }
@@ -162,7 +162,7 @@ std::vector<Socket> Drawing::sorted_in() const {
     int numa;
     auto operator<=>(const Place&) const = default;  // NOLINT(modernize-use-nullptr): there is none
   };
-  std::map<int, std::map<Place, std::vector<Column>>> grid;
+  std::map<int, std::map<Place, std::vector<CoreColumn>>> grid;
   std::map<int, Socket> sockets;
   std::map<int, std::pair<Place, std::size_t>> column_of_core;
   for (const Cpu& cpu : topology_.cpus()) {
@@ -235,7 +235,7 @@ std::string Drawing::kind_name(int efficiency) const {
 
 std::size_t Drawing::cell_width(const CacheGroup& group) const {
   std::size_t width = 2;
-  for (const Column& column : group.columns) {
+  for (const CoreColumn& column : group.columns) {
     for (const Cpu* cpu : column.threads) {
       width = std::max({width, std::to_string(cpu->core).size(),
                         std::to_string(cpu->cpu).size() + (cpu->online && cpu->allowed ? 0U : 1U)});
@@ -276,7 +276,7 @@ std::vector<std::vector<Piece>> Drawing::lines_of(const Socket& socket) const {
   return lines;
 }
 
-Cell Drawing::number(const Cpu& cpu) {
+Drawn Drawing::number(const Cpu& cpu) {
   auto text = std::to_string(cpu.cpu);
   if (!cpu.online) {
     offline_drawn_ = true;
@@ -302,7 +302,7 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
       const auto width = cell_width(*piece.group);
       if (i > 0) text += kDivider;
       for (std::size_t c = 0; c < piece.count; ++c) {
-        const Cell cell = cell_of(piece.group->columns[piece.first + c]);
+        const Drawn cell = cell_of(piece.group->columns[piece.first + c]);
         any = any || cell.width > 0;
         text += std::string(1 + width - cell.width, ' ') + cell.text;
       }
@@ -324,29 +324,29 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
     titles.erase(titles.find_last_not_of(' ') + 1);
     out += titles + '\n';
   }
-  out += row("core", [&](const Column& column) {
+  out += row("core", [&](const CoreColumn& column) {
     auto text = std::to_string(column.threads.front()->core);
     const auto width = text.size();
-    return Cell{coloured(text, "2"), width};
+    return Drawn{coloured(text, "2"), width};
   });
-  out += row("kind", [&](const Column& column) {
+  out += row("kind", [&](const CoreColumn& column) {
     const auto& efficiency = column.threads.front()->efficiency;
-    return efficiency && kinds_.size() > 1 ? Cell{kind_name(*efficiency), 1} : Cell{};
+    return efficiency && kinds_.size() > 1 ? Drawn{kind_name(*efficiency), 1} : Drawn{};
   });
   for (std::size_t thread = 0; thread < most_threads_; ++thread) {
-    out += row(most_threads_ > 1 ? fmt::format("thread {}", thread) : "vCPU", [&](const Column& column) {
-      return thread < column.threads.size() ? number(*column.threads[thread]) : Cell{};
+    out += row(most_threads_ > 1 ? fmt::format("thread {}", thread) : "vCPU", [&](const CoreColumn& column) {
+      return thread < column.threads.size() ? number(*column.threads[thread]) : Drawn{};
     });
-    out += row("  use %", [&](const Column& column) {
+    out += row("  use %", [&](const CoreColumn& column) {
       const Cpu* cpu = thread < column.threads.size() ? column.threads[thread] : nullptr;
       const auto text = cpu != nullptr ? percent(*cpu) : std::nullopt;
-      return text ? Cell{coloured(*text, use_colour(options_.use.at(cpu->cpu))), text->size()} : Cell{};
+      return text ? Drawn{coloured(*text, use_colour(options_.use.at(cpu->cpu))), text->size()} : Drawn{};
     });
-    out += row("", [&](const Column& column) {
+    out += row("", [&](const CoreColumn& column) {
       const auto* owner = thread < column.threads.size() ? label(*column.threads[thread]) : nullptr;
-      if (owner == nullptr) return Cell{};
+      if (owner == nullptr) return Drawn{};
       const auto text = shortened(*owner);
-      return Cell{coloured(text, std::to_string(colour_of_.at(*owner))), width_of(text)};
+      return Drawn{coloured(text, std::to_string(colour_of_.at(*owner))), width_of(text)};
     });
   }
   return out;

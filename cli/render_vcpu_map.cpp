@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_vcpu_map.h"
+#include "cli/render_topology.h"
 
 #include <algorithm>
 #include <cstddef>

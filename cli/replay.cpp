@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/input.h"
-#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
 #include "cli/render_replay.h"
 #include "model/json_text.h"
+#include "os/read_file.h"
 #include "replay/observed.h"
 #include "replay/page.h"
 #include "replay/side.h"
@@ -32,54 +32,28 @@ namespace {
 
 struct ReplayArguments {
   std::string file;
-  std::optional<std::string> config;
-  std::vector<std::string> overrides;
+  PolicyArguments policies;
   std::optional<std::string> compare;
   std::optional<std::string> report;
   std::optional<std::string> observations;
   std::uint32_t most = 20;
 };
 
-// The bytes of a trace. The descriptor is closed at the end.
-class Input {
- public:
-  static Outcome<Input> open(const std::string& file) {
-    if (file == "-") return Input(STDIN_FILENO);
-    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-      return problem(Exit::wrong_use, model::Error::from_errno(errno, "cannot read " + file).message());
-    return Input(fd);
-  }
-  Input(Input&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  ~Input() {
-    if (fd_ > STDIN_FILENO) close(fd_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  Input& operator=(Input&&) = delete;
+model::Result<std::size_t> read_trace(int fd, char* buffer, std::size_t size) {
+  const ssize_t count = os::read_retrying(fd, buffer, size);
+  if (count < 0) return model::fail(model::Error::from_errno(errno, "cannot read the trace"));
+  return static_cast<std::size_t>(count);
+}
 
-  model::Result<std::size_t> read(char* buffer, std::size_t size) const {
-    for (;;) {
-      const ssize_t count = ::read(fd_, buffer, size);
-      if (count >= 0) return static_cast<std::size_t>(count);
-      if (errno != EINTR) return model::fail(model::Error::from_errno(errno, "cannot read the trace"));
-    }
-  }
-  // 0 where it is no plain file.
-  std::uint64_t size() const {
-    struct stat status {};
-    return fstat(fd_, &status) == 0 && S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size)
-                                                               : 0;
-  }
-
- private:
-  explicit Input(int fd) : fd_(fd) {}
-
-  int fd_;
-};
+// 0 where it is no plain file.
+std::uint64_t size_of(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
 
 // The name of the settings for people.
-std::string settings_name(const std::optional<std::string>& file, const std::vector<std::string>& overrides) {
+std::string settings_name(const PolicyArguments& arguments) {
+  const auto& [file, overrides] = arguments;
   std::string name =
       file ? (*file == "-" ? "settings of standard input" : "settings of " + *file) : "the default settings";
   for (std::size_t i = 0; i < overrides.size(); ++i) name += (i == 0 ? " with " : ", ") + overrides[i];
@@ -151,10 +125,10 @@ class Replay {
 
 // Calls `step` with each tick as long as it returns true. The first one has been read where there are `any`.
 // A bar shows the progress.
-void each_tick(Session& session, const Input& input, trace::Reader& reader, bool any,
+void each_tick(Session& session, int trace, trace::Reader& reader, bool any,
                const std::function<bool(const model::Snapshot&)>& step) {
   ProgressBar bar(session.err, STDERR_FILENO);
-  const auto size = static_cast<double>(input.size());
+  const auto size = static_cast<double>(size_of(trace));
   for (bool more = any; more && step(reader.snapshot()); more = reader.next()) {
     if (!bar.is_due()) continue;
     const std::string text = fmt::format("{} ticks, {}", reader.ticks(), format_time(reader.snapshot().time));
@@ -167,13 +141,13 @@ void each_tick(Session& session, const Input& input, trace::Reader& reader, bool
 }
 
 // Writes the observations of the trace to `file`.
-Outcome<void> observe(Session& session, const Input& input, trace::Reader& reader, bool any,
-                      const std::string& file, model::DomainKind shared_domain) {
+Outcome<void> observe(Session& session, int trace, trace::Reader& reader, bool any, const std::string& file,
+                      model::DomainKind shared_domain) {
   const auto output = Output::open(file, "replay --observations");
   if (!output) return tl::unexpected(output.error());
   replay::Observed observed;
   model::Result<void> written;
-  each_tick(session, input, reader, any, [&](const model::Snapshot& snapshot) {
+  each_tick(session, trace, reader, any, [&](const model::Snapshot& snapshot) {
     written = output->write(observation_lines(observed.take(snapshot, shared_domain)));
     return written.has_value();
   });
@@ -183,31 +157,32 @@ Outcome<void> observe(Session& session, const Input& input, trace::Reader& reade
 }
 
 Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
-  if (arguments.file == "-" && (arguments.config == "-" || arguments.compare == "-"))
+  if (arguments.file == "-" && (arguments.policies.config == "-" || arguments.compare == "-"))
     return problem(Exit::wrong_use, "standard input cannot be both the trace and the configuration");
-  if (arguments.config == "-" && arguments.compare == "-")
+  if (arguments.policies.config == "-" && arguments.compare == "-")
     return problem(Exit::wrong_use, "standard input cannot be two configurations");
-  std::vector<std::string> names{settings_name(arguments.config, arguments.overrides)};
-  auto own = policy_settings(arguments.config, arguments.overrides);
+  std::vector<std::string> names{settings_name(arguments.policies)};
+  auto own = policy_settings(arguments.policies);
   if (!own) return tl::unexpected(own.error());
   std::vector<policies::PolicySettings> settings{std::move(*own)};
   if (arguments.compare) {
-    auto other = policy_settings(arguments.compare, {});
+    auto other = policy_settings({arguments.compare, {}});
     if (!other) return tl::unexpected(other.error());
-    names.push_back(settings_name(arguments.compare, {}));
+    names.push_back(settings_name({arguments.compare, {}}));
     settings.push_back(std::move(*other));
   }
 
-  const auto input = Input::open(arguments.file);
+  const auto input = open_input(arguments.file);
   if (!input) return tl::unexpected(input.error());
+  const int trace = input->get();
   auto reader = trace::Reader::open(
-      [&input = *input](char* buffer, std::size_t size) { return input.read(buffer, size); });
+      [trace](char* buffer, std::size_t size) { return read_trace(trace, buffer, size); });
   if (!reader) return problem(reader.error().context(input_name(arguments.file)));
   const bool any = reader->next();
   if (!any && reader->cut())
     return problem(Exit::wrong_use, input_name(arguments.file) + ": " + *reader->cut());
   if (arguments.observations) {
-    return observe(session, *input, *reader, any, *arguments.observations,
+    return observe(session, trace, *reader, any, *arguments.observations,
                    settings.front().interference.shared_domain);
   }
 
@@ -221,7 +196,7 @@ Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
   }
 
   Replay run(std::move(names), settings, arguments.most);
-  each_tick(session, *input, *reader, any, [&run](const model::Snapshot& snapshot) {
+  each_tick(session, trace, *reader, any, [&run](const model::Snapshot& snapshot) {
     run.step(snapshot);
     return true;
   });
@@ -246,11 +221,7 @@ Action declare_replay(const Options& options) {
   options.option("trace", arguments->file, "A file of berthctl record, - for standard input")
       .required()
       .type_name("FILE");
-  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
-      .type_name("FILE");
-  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
-      .type_name("KEY=VALUE")
-      .one_value();
+  declare_policy_options(options, arguments->policies);
   const auto compare =
       options
           .option("--compare", arguments->compare, "Decide with the settings of this file too, and compare")

@@ -2,7 +2,6 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/render.h"
-#include "cli/show_document.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -61,11 +60,7 @@ Outcome<void> restore(Session& session, const std::vector<std::string>& options)
     if (daemon.error().exit == Exit::unreachable) return restore_without_daemon(session, options);
     return tl::unexpected(daemon.error());
   }
-  const auto text = daemon->restore();
-  if (!text) return tl::unexpected(text.error());
-  return show_document(session, *text, "report", [&session](const Document& report) {
-    render_restore(session.out, report, session.style);
-  });
+  return show_document(session, daemon->restore(), "report", render_restore);
 }
 
 }  // namespace

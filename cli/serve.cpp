@@ -7,6 +7,7 @@
 #include "integrations/extender/http_server.h"
 #include "model/dns_name.h"
 #include "model/json_text.h"
+#include "os/clock.h"
 
 #include <cmath>
 #include <csignal>
@@ -23,7 +24,6 @@
 #include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 namespace berth::cli {
@@ -41,8 +41,7 @@ struct ServeArguments {
   std::uint32_t max_age_s = 120;
   std::uint32_t hold_s = 120;
   std::uint32_t pause_s = 15;
-  std::optional<std::string> config;
-  std::vector<std::string> overrides;
+  PolicyArguments policies;
 };
 
 // Hosts that /healthz names.
@@ -50,12 +49,6 @@ constexpr std::size_t kMostAges = 1000;
 
 std::string domain_problem(const std::string& domain) {
   return model::why_no_resource_domain(domain).value_or("");
-}
-
-double now_s() {
-  timespec time{};
-  clock_gettime(CLOCK_BOOTTIME, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
 // The questions and their answers. Snapshots are taken on the last socket alone.
@@ -89,7 +82,7 @@ class Answers {
   std::string health() const {
     constexpr double kTenths = 10;
     auto snapshots = nlohmann::json::array();
-    for (const auto& [host, age_s] : fleet_.ages(now_s(), kMostAges))
+    for (const auto& [host, age_s] : fleet_.ages(os::boot_s(), kMostAges))
       snapshots.push_back({{"host", host}, {"age_s", std::round(age_s * kTenths) / kTenths}});
     return model::json_text(
         {{"hosts", fleet_.hosts()}, {"assumed_pods", fleet_.assumed()}, {"snapshots", std::move(snapshots)}});
@@ -99,13 +92,13 @@ class Answers {
     const auto question = extender::parse_question(body, domain_);
     // The scheduler takes this from /filter as an error of the extender, and from /prioritize as no answer.
     if (!question) return failed(filter ? 200 : 400, Failure::question, question.error().message());
-    if (filter) return {.status = 200, .body = to_json(fleet_.filter(*question, now_s()))};
-    return {.status = 200, .body = to_json(fleet_.prioritize(*question, now_s()))};
+    if (filter) return {.status = 200, .body = to_json(fleet_.filter(*question, os::boot_s()))};
+    return {.status = 200, .body = to_json(fleet_.prioritize(*question, os::boot_s()))};
   }
 
   Reply take(std::string_view body) const {
     // One a request: the questions of the scheduler are answered between requests.
-    if (const auto taken = fleet_.take(body, now_s()); !taken) {
+    if (const auto taken = fleet_.take(body, os::boot_s()); !taken) {
       constexpr int kTooManyRequests = 429;
       const bool is_early = taken.error().kind() == model::ErrorKind::transient;
       Reply refused = failed(is_early ? kTooManyRequests : 400, Failure::snapshot, taken.error().message());
@@ -152,7 +145,7 @@ Outcome<config::ListeningSocket> listen_on(const std::string& text) {
 
 Outcome<void> serve(Session& session, const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone ends nothing
-  const auto settings = policy_settings(arguments.config, arguments.overrides);
+  const auto settings = policy_settings(arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   std::vector<config::ListeningSocket> sockets;
   for (const auto& text : {std::optional(arguments.listen), arguments.snapshots}) {
@@ -168,7 +161,7 @@ Outcome<void> serve(Session& session, const ServeArguments& arguments) {
                .max_age_s = static_cast<double>(arguments.max_age_s),
                .hold_s = static_cast<double>(arguments.hold_s),
                .pause_s = static_cast<double>(arguments.pause_s),
-               .clock = now_s});
+               .clock = os::boot_s});
   const Answers answers(fleet, arguments.domain, sockets.size() - 1);
   const auto handler = [&answers](std::size_t socket, const extender::RequestHead& head,
                                   std::string_view body) -> Reply {
@@ -217,11 +210,7 @@ Action declare_serve(const Options& options) {
       .type_name("SECONDS")
       .show_default()
       .from_to(0, 3600);
-  options.option("--config", arguments->config, "Settings of this file in place of the defaults")
-      .type_name("FILE");
-  options.option("-o", arguments->overrides, "Override one setting; may be repeated")
-      .type_name("KEY=VALUE")
-      .one_value();
+  declare_policy_options(options, arguments->policies);
   return [arguments](Session& session) { return serve(session, *arguments); };
 }
 

@@ -71,17 +71,11 @@ Outcome<void> set(Session& session, const SetArguments& arguments) {
   const std::string& id = addressed->id;
   const auto done = addressed->daemon.set_workload(id, *settings);
   if (!done) return tl::unexpected(addressed->hinted(done.error()));
-  if (session.json) {
-    session.out << model::json_text({{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}})
-                << "\n";
-  } else {
-    std::string said = reset ? "as configured" : "";
-    if (!assignments.empty()) {
-      said += fmt::format("{}{}, until it ends", reset ? " except " : "", model::joined(assignments, " "));
-    }
-    session.out << printable(id) << ": " << printable(said) << "\n";
-  }
-  return {};
+  std::string said = reset ? "as configured" : "";
+  if (!assignments.empty())
+    said += fmt::format("{}{}, until it ends", reset ? " except " : "", model::joined(assignments, " "));
+  return tell(session, {{"schema", "berth.set/1"}, {"workload", id}, {"settings", *settings}},
+              printable(id) + ": " + printable(said));
 }
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace {
 
 // JSON with and without --json: a snapshot is for `berthctl plan --snapshot -` and other programs.
 Outcome<void> show_snapshot(Session& session) {
-  auto daemon = DaemonClient::connect();
-  if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->snapshot();
+  const auto text = ask_daemon(&DaemonClient::snapshot);
   if (!text) return tl::unexpected(text.error());
   session.out << *text << "\n";
   return {};

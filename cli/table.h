@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <iosfwd>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::cli {
@@ -20,6 +21,12 @@ struct Column {
   bool spare = false;  // left out on a narrow terminal where every cell is "-"
   // Above 0: left out on a narrow terminal, figures or not, the column with the highest number first.
   int leaves = 0;
+
+  static Column text(std::string title) { return {std::move(title)}; }
+  // Names and other texts that shrink.
+  static Column name(std::string title) { return {std::move(title), Align::left, true}; }
+  static Column figure(std::string title) { return {std::move(title), Align::right}; }
+  Column spared() const { return {title, align, shrinks, true, leaves}; }
 };
 
 struct Cell {

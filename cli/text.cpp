@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <ostream>
 #include <utility>
 #include <vector>
 
@@ -96,6 +97,10 @@ std::string paint(const Style& style, Colour colour, std::string_view text) {
   if (!style.colour || colour == Colour::none || text.empty()) return std::string(text);
   constexpr std::array<std::string_view, 6> kCodes{"0", "1", "2", "31", "32", "33"};
   return fmt::format("\x1b[{}m{}\x1b[0m", kCodes[static_cast<std::size_t>(colour)], text);
+}
+
+void heading(std::ostream& out, const Style& style, std::string_view text) {
+  out << "\n" << paint(style, Colour::bold, text) << "\n";
 }
 
 std::string printable(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ Style terminal_style();
 
 // `text` in `colour`; unchanged where the style has no colours.
 std::string paint(const Style& style, Colour colour, std::string_view text);
+
+// Writes `text`, which must be printable, as the heading of a part: below a blank line.
+void heading(std::ostream& out, const Style& style, std::string_view text);
 
 // `text` on one line and safe on a terminal. It replaces control characters, invisible characters, those that
 // turn the direction of writing, and malformed UTF-8. Names of cgroups may hold any of them.

@@ -4,10 +4,10 @@
 #include "cli/daemon_client.h"
 #include "cli/render_top.h"
 #include "cli/terminal.h"
-#include "cli/wall_clock.h"
 #include "config/units.h"
 #include "model/json.h"
 #include "model/json_text.h"
+#include "os/clock.h"
 
 #include <algorithm>
 #include <chrono>
@@ -58,11 +58,11 @@ class Source {
 
   Outcome<TopFrame> fetch() {
     TopFrame frame;
-    const auto status = document(daemon_.status(), "status");
+    const auto status = parse_document(daemon_.status(), "status");
     if (!status) return tl::unexpected(status.error());
-    const auto workloads = document(daemon_.workloads(), "list of workloads");
+    const auto workloads = parse_document(daemon_.workloads(), "list of workloads");
     if (!workloads) return tl::unexpected(workloads.error());
-    const auto decisions = document(daemon_.log(kMostDecisions), "log");
+    const auto decisions = parse_document(daemon_.log(kMostDecisions), "log");
     if (!decisions) return tl::unexpected(decisions.error());
     auto times = read_cpu_times();
     if (const auto known = know_topology(*status, times); !known) return tl::unexpected(known.error());
@@ -73,7 +73,7 @@ class Source {
     frame.vcpu_use = cpu_use(times_, times);
     times_ = std::move(times);
     read_at_ = Clock::now();
-    frame.now = wall_s();
+    frame.now = os::epoch_s();
     return frame;
   }
 
@@ -96,11 +96,6 @@ class Source {
     topology_known_ = true;
     started_ = started;
     return {};
-  }
-
-  static Outcome<Document> document(const Outcome<std::string>& text, const char* what) {
-    if (!text) return tl::unexpected(text.error());
-    return parse_document(*text, what);
   }
 
   DaemonClient daemon_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/input.h"
-#include "cli/render_gpus.h"
 #include "cli/render_topology.h"
 #include "model/json.h"
 #include "topology/discover.h"

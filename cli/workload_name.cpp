@@ -91,9 +91,7 @@ Outcome<Addressed> address(const std::string& given) {
   }
   auto daemon = DaemonClient::connect();
   if (!daemon) return tl::unexpected(daemon.error());
-  const auto text = daemon->workloads();
-  if (!text) return tl::unexpected(text.error());
-  const auto workloads = parse_document(*text, "list of workloads");
+  const auto workloads = parse_document(daemon->workloads(), "list of workloads");
   if (!workloads) return tl::unexpected(workloads.error());
   std::vector<std::string> ids;
   std::vector<std::string> users;

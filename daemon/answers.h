@@ -10,7 +10,7 @@
 #include "daemon/report/report_json.h"
 #include "daemon/senses.h"
 #include "daemon/serve/control.h"
-#include "daemon/serve/metrics_endpoint.h"
+#include "daemon/serve/metrics_server.h"
 #include "daemon/setup.h"
 #include "model/error.h"
 #include "model/plan.h"

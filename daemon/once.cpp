@@ -14,7 +14,7 @@
 #include "model/json.h"
 #include "os/clock.h"
 #include "os/log.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 #include "policies/decide.h"
 #include "spark/helper.h"
 

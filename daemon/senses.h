@@ -9,7 +9,7 @@
 #include "daemon/setup.h"
 #include "model/capability.h"
 #include "model/error.h"
-#include "os/suspends.h"
+#include "os/clock.h"
 
 #include <cstdint>
 #include <functional>

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/collector.h"
 
+#include "ebpf/abi.h"
 #include "ebpf/aggregate.h"
 #include "ebpf/counters.h"
-#include "ebpf/event_ring.h"
-#include "ebpf/resctrl.h"
+#include "ebpf/load.h"
 #include "ebpf/switch.h"
-#include "ebpf/tree_scan.h"
 #include "ebpf/walker.h"
+#include "events.skel.h"
+#include "model/error.h"
 #include "os/clock.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
@@ -20,9 +28,69 @@
 
 namespace berth::ebpf {
 
+using model::Result;
+
 namespace {
 
-using model::Result;
+struct DestroyRing {
+  void operator()(ring_buffer* ring) const { ring_buffer__free(ring); }
+};
+
+// Reports cgroups of the v2 hierarchy that the kernel makes and removes.
+class EventRing {
+ public:
+  static Result<std::unique_ptr<EventRing>> start(const std::filesystem::path& log_directory);
+
+  // Readable when there are events.
+  int fd() const { return ring_buffer__epoll_fd(ring_.get()); }
+  // Appends the events since the last call; true where some were lost.
+  bool drain(std::vector<CgroupEvent>& to);
+
+ private:
+  static int take(void* context, void* data, std::size_t size);
+
+  Owned<bpf_events> programs_;
+  std::vector<CgroupEvent> taken_;  // ring_buffer__new() keeps its address
+  std::unique_ptr<ring_buffer, DestroyRing> ring_;
+  std::uint64_t lost_ = 0;
+};
+
+int EventRing::take(void* context, void* data, std::size_t size) {
+  constexpr std::size_t head = offsetof(berth_event, path);
+  if (size < head) return 0;
+  const auto& event = *static_cast<const berth_event*>(data);
+  std::string_view path(event.path, std::min<std::size_t>(event.path_length, size - head));
+  if (path.starts_with('/')) path.remove_prefix(1);
+  static_cast<std::vector<CgroupEvent>*>(context)->push_back({.created = event.kind == BERTH_MKDIR,
+                                                              .id = event.id,
+                                                              .parent = event.parent,
+                                                              .path = std::string(path)});
+  return 0;
+}
+
+Result<std::unique_ptr<EventRing>> EventRing::start(const std::filesystem::path& log_directory) {
+  auto ring = std::make_unique<EventRing>();
+  auto loaded = load<bpf_events>("events", log_directory, [](bpf_events&) {});
+  if (!loaded) return model::fail(std::move(loaded.error()));
+  ring->programs_ = std::move(*loaded);
+  auto attached = attempt("events", log_directory, [&] { return bpf_events::attach(ring->programs_.get()); });
+  if (!attached) return model::fail(std::move(attached.error()));
+  auto opened = attempt("events", log_directory, [&] {
+    ring->ring_.reset(
+        ring_buffer__new(bpf_map__fd(ring->programs_->maps.events), take, &ring->taken_, nullptr));
+    return ring->ring_ ? 0 : failure();
+  });
+  if (!opened) return model::fail(std::move(opened.error()));
+  return ring;
+}
+
+bool EventRing::drain(std::vector<CgroupEvent>& to) {
+  ring_buffer__consume(ring_.get());
+  to.insert(to.end(), std::make_move_iterator(taken_.begin()), std::make_move_iterator(taken_.end()));
+  taken_.clear();
+  const std::uint64_t lost = __atomic_load_n(&programs_->bss->lost, __ATOMIC_RELAXED);
+  return std::exchange(lost_, lost) != lost;
+}
 
 constexpr std::uint32_t kLeastRows = 1024;
 // Limit for the tables of all CPUs, which are charged to this process's cgroup.
@@ -351,6 +419,19 @@ std::vector<Rung> rungs_without(const model::Error& error) {
     rungs.push_back({figure, "none", false, error.message()});
   }
   return rungs;
+}
+
+std::string resctrl_offer(const std::filesystem::path& sys_root) {
+  const auto root = sys_root / "fs/resctrl";
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(root, ignored))
+    return "no resource control (" + root.string() + " is missing)";
+  if (!std::filesystem::is_directory(root / "info", ignored)) return "resource control is not mounted";
+  std::ifstream features(root / "info/L3_MON/mon_features");
+  std::string names;
+  for (std::string name; features >> name;) names += (names.empty() ? "" : ", ") + name;
+  if (names.empty()) return "resource control monitors nothing here";
+  return "resource control monitors " + names + ", but by monitoring groups, which berth does not make";
 }
 
 }  // namespace berth::ebpf

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ebpf/walker.h"
 
+#include "ebpf/collector.h"
 #include "ebpf/load.h"
+#include "os/beneath.h"
+#include "os/directory.h"
 #include "os/file_descriptor.h"
 #include "walk_cgroup.skel.h"
 #include "walk_css.skel.h"
@@ -9,7 +12,9 @@
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <memory>
+#include <string>
 #include <type_traits>
 
 #include <bpf/bpf.h>
@@ -136,6 +141,25 @@ std::unique_ptr<Walker> try_carrier(const Options& options, std::uint32_t capaci
   return made;
 }
 
+// Deeper groups are too many descriptors at once.
+constexpr int kMostLevels = 64;
+
+// A directory that vanishes meanwhile is left out with all below it. So is a file system that a user mounted
+// there: its numbers are no cgroups, and it may never answer. False where there are too many.
+bool scan_below(int parent_fd, std::uint64_t parent, int level, std::vector<ScannedGroup>& found) {
+  const auto names = os::subdirectories(parent_fd, kMostCgroups);
+  if (!names) return true;
+  for (const std::string& name : *names) {
+    const os::FileDescriptor fd = os::open_child(parent_fd, name.c_str());
+    struct stat about {};
+    if (!fd || fstat(fd.get(), &about) != 0) continue;
+    if (found.size() >= kMostCgroups || level >= kMostLevels) return false;
+    found.push_back({about.st_ino, parent});
+    if (!scan_below(fd.get(), about.st_ino, level + 1, found)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Walker>> Walker::start(const Options& options, std::uint32_t capacity) {
@@ -155,6 +179,17 @@ Result<std::unique_ptr<Walker>> Walker::start(const Options& options, std::uint3
   if (!made) made = try_carrier<bpf_walk_cgroup>(options, capacity, reasons);
   if (!made) return model::fail(model::ErrorKind::unavailable, reasons);
   return made;
+}
+
+model::Result<std::vector<ScannedGroup>> scan_tree(const std::filesystem::path& root) {
+  const os::FileDescriptor fd(open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat about {};
+  if (!fd || fstat(fd.get(), &about) != 0) {
+    return model::fail(model::Error::from_errno(errno, "opening the cgroup tree at " + root.string()));
+  }
+  std::vector<ScannedGroup> found{{about.st_ino, 0}};
+  if (!scan_below(fd.get(), about.st_ino, 1, found)) return model::fail(too_many_cgroups());
+  return found;
 }
 
 }  // namespace berth::ebpf

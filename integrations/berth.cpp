@@ -2,7 +2,7 @@
 #include "integrations/berth.h"
 
 #include "os/read_file.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 #include <cerrno>
 #include <utility>

@@ -4,6 +4,7 @@
 #include "model/plain_text.h"
 #include "os/outbox.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <memory>
@@ -24,45 +25,25 @@ namespace berth::os {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 6> kLevels{{
-    {"trace", spdlog::level::trace},
-    {"debug", spdlog::level::debug},
-    {"info", spdlog::level::info},
-    {"warning", spdlog::level::warn},
-    {"error", spdlog::level::err},
-    {"critical", spdlog::level::critical},
-}};
+struct Level {
+  std::string_view name;
+  spdlog::level::level_enum level;
+  int priority;  // of syslog
+};
+constexpr std::array kLevels{
+    Level{"trace", spdlog::level::trace, LOG_DEBUG}, Level{"debug", spdlog::level::debug, LOG_DEBUG},
+    Level{"info", spdlog::level::info, LOG_INFO},    Level{"warning", spdlog::level::warn, LOG_WARNING},
+    Level{"error", spdlog::level::err, LOG_ERR},     Level{"critical", spdlog::level::critical, LOG_CRIT}};
 
+// LogLevel has no "trace".
+static_assert(kLevels.size() == 2 + static_cast<std::size_t>(LogLevel::critical));
 spdlog::level::level_enum of_spdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warning:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-    case LogLevel::critical:
-      break;
-  }
-  return spdlog::level::critical;
+  return kLevels.at(1 + static_cast<std::size_t>(level)).level;
 }
 
 int priority_of(spdlog::level::level_enum level) {
-  switch (level) {
-    case spdlog::level::trace:
-    case spdlog::level::debug:
-      return LOG_DEBUG;
-    case spdlog::level::warn:
-      return LOG_WARNING;
-    case spdlog::level::err:
-      return LOG_ERR;
-    case spdlog::level::critical:
-      return LOG_CRIT;
-    default:
-      return LOG_INFO;
-  }
+  const auto* row = std::ranges::find(kLevels, level, &Level::level);
+  return row == kLevels.end() ? LOG_INFO : row->priority;
 }
 
 class JournalSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
@@ -109,9 +90,8 @@ void log_line(LogLevel level, std::string_view message) {
 }
 
 model::Result<void> set_log_level(std::string_view level) {
-  for (const auto& [name, value] : kLevels) {
-    if (name != level) continue;
-    spdlog::set_level(value);
+  if (const auto* row = std::ranges::find(kLevels, level, &Level::name); row != kLevels.end()) {
+    spdlog::set_level(row->level);
     return {};
   }
   return model::fail(
@@ -120,10 +100,8 @@ model::Result<void> set_log_level(std::string_view level) {
 }
 
 std::string log_level() {
-  for (const auto& [name, value] : kLevels) {
-    if (value == spdlog::get_level()) return std::string(name);
-  }
-  return "info";
+  const auto* row = std::ranges::find(kLevels, spdlog::get_level(), &Level::level);
+  return row == kLevels.end() ? "info" : std::string(row->name);
 }
 
 }  // namespace berth::os

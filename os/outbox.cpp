@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "os/outbox.h"
 
+#include "os/worker.h"
+
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 namespace berth::os {
@@ -64,18 +63,8 @@ bool Outbox::post(std::size_t bytes, std::function<void()> send) {
   shared_->waiting.push_back({.bytes = bytes, .send = std::move(send)});
   shared_->bytes += bytes;
   if (!shared_->runs) {
-    // A signal that the program waits for must not reach this thread, which may begin before it is blocked.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     // Where the host has no thread to give, the message waits for the next one.
-    try {
-      std::thread([shared = shared_] { shared->run(); }).detach();
-      shared_->runs = true;
-    } catch (const std::system_error&) {
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    shared_->runs = !start_thread([shared = shared_] { shared->run(); });
   }
   shared_->changed.notify_all();
   return true;

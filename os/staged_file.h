@@ -18,7 +18,7 @@ namespace berth::os {
 enum class Readers { owner, everybody };
 
 // How long the file's content counts. After power loss, a file that was not written to the disk may be empty,
-// whatever it was before. Only `power_loss` waits for the disk (os/durable.h).
+// whatever it was before. Only `power_loss` waits for the disk.
 enum class Lasts { until_boot, power_loss };
 
 // Replaces the file at once, by way of FILE.new, so that a reader never sees half of it. Error io, naming

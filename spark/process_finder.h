@@ -19,7 +19,7 @@
 namespace berth::spark {
 
 // Looks through the host's processes, and waits for none of them without end: a process can keep its command
-// line from being read (os/attempts.h).
+// line from being read (os/worker.h).
 class ProcessFinder {
  public:
   static constexpr std::chrono::milliseconds kPatience{500};  // with one process

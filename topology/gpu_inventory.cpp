@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/gpu_inventory.h"
 
-#include "topology/drm.h"
 #include "topology/gpus.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "model/capability.h"
 #include "model/topology.h"
 #include "topology/gpu_watcher.h"
-#include "topology/nvml.h"
+#include "topology/gpus.h"
 
 #include <chrono>
 #include <cstdint>

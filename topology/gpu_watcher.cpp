@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/gpu_watcher.h"
 
+#include "os/worker.h"
+
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <utility>
-
-#include <pthread.h>
 
 namespace berth::topology {
 
@@ -31,21 +29,11 @@ struct GpuWatcher::State {
 GpuWatcher::GpuWatcher(ReadGpus read, std::vector<PciGpu> gpus, double interval_s)
     : state_(std::make_shared<State>()) {
   state_->gpus = std::move(gpus);
-  // The event loop handles all signals.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    // Not joined: see the destructor.
-    std::thread([state = state_, read = std::move(read), interval_s] {
-      run(state, read, interval_s);
-    }).detach();
-  } catch (const std::system_error& error) {
-    state_->ended = true;
-    failure_ = "no thread can be had: " + error.code().message();
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const auto refused = os::start_thread(
+      [state = state_, read = std::move(read), interval_s] { run(state, read, interval_s); });
+  if (!refused) return;
+  state_->ended = true;
+  failure_ = "no thread can be had: " + refused.message();
 }
 
 GpuWatcher::~GpuWatcher() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "topology/gpu_reading.h"
+#include "topology/gpus.h"
 
 #include <cstdint>
 #include <memory>

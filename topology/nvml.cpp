@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "topology/nvml.h"
-
 #include "model/error.h"
 #include "model/json.h"
 #include "model/name.h"
+#include "topology/gpus.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,6 @@
 #include "model/snapshot.h"
 #include "model/topology.h"
 #include "model/trace.h"
-#include "trace/bounds.h"
 #include "trace/ticks.h"
 
 #include <cstddef>

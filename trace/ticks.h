@@ -4,12 +4,21 @@
 #include "model/error.h"
 #include "model/snapshot.h"
 #include "model/trace.h"
-#include "trace/bounds.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace berth::trace {
+
+// A trace may come from anywhere. These bound the memory and the time that it can take, before any is taken.
+struct Limits {
+  std::size_t line_bytes = std::size_t{64} << 20;       // of a line, decompressed
+  std::uint64_t text_bytes = std::uint64_t{256} << 30;  // of all lines
+  std::size_t workloads = 20'000;                       // of a snapshot
+  std::size_t samples = 4'000'000;                      // in all windows of a snapshot
+  std::uint64_t ticks = 20'000'000;
+};
 
 // Makes the snapshots of the ticks out of the lines of a trace, one after the other.
 class Ticks {

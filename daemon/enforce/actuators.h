@@ -6,7 +6,6 @@
 #include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner.h"
 #include "cgroup/undo_journal.h"
-#include "cgroup/unit_stopper.h"
 #include "cgroup/writer.h"
 #include "model/capability.h"
 #include "model/error.h"

@@ -4,13 +4,13 @@
 #include "cgroup/cgroup.h"
 #include "cgroup/discovery.h"
 #include "cgroup/processes.h"
-#include "cgroup/unit_stopper.h"
+#include "cgroup/scope_maker.h"
 #include "daemon/ledger/eviction_marks.h"
 #include "daemon/ledger/log_entry.h"
 #include "model/error.h"
 #include "model/plan.h"
 #include "model/workload.h"
-#include "os/attempts.h"
+#include "os/worker.h"
 
 #include <cstdint>
 #include <filesystem>

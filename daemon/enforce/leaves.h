@@ -7,7 +7,7 @@
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "model/snapshot.h"
-#include "os/attempts.h"
+#include "os/worker.h"
 #include "spark/collector.h"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/spark_watch.h"
 
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 namespace berth::daemon {
 

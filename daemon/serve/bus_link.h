@@ -4,10 +4,11 @@
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/straggler_news.h"
 #include "daemon/observe/observer.h"
-#include "daemon/serve/bus_news.h"
 #include "daemon/serve/control.h"
 #include "model/error.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,29 @@
 #include <vector>
 
 namespace berth::daemon {
+
+// Tells a listener the changes of a tick, by comparison with its last news.
+class BusNews {
+ public:
+  // The listener knows the present state.
+  void start(const Control& control, const Observer& observer);
+  void tell(Listener& listener, const Control& control, const Observer& observer,
+            const std::vector<LogEntry>& entries, const StragglersNews& news);
+
+ private:
+  struct Known {
+    std::string id;
+    std::uint64_t cgroup_id = 0;
+    std::size_t fingerprint = 0;  // of everything but measured figures
+  };
+  static std::vector<Known> now(const Control& control, const Observer& observer);
+
+  std::vector<Known> known_;  // ascending by id
+  std::string mode_;
+  std::string best_effort_cpus_;
+  WorkloadCounts counts_;
+  model::Advertised advertised_;
+};
 
 // Makes a listener that serves the bus.
 using BusStarter = std::function<model::Result<std::unique_ptr<Listener>>(Control&)>;

@@ -222,26 +222,9 @@ void BusService::workload_changed(const std::string& id) {
   state_->flush_soon();
 }
 
-void BusService::pinned(const std::string& workload, const std::string& cpus, const std::string& decision) {
-  state_->send([&] { state_->manager.pinned(workload, cpus, decision); });
-  workload_changed(workload);
-}
-
-void BusService::unpinned(const std::string& workload, const std::string& decision) {
-  state_->send([&] { state_->manager.unpinned(workload, decision); });
-  workload_changed(workload);
-}
-
-void BusService::quota_changed(const std::string& workload, const std::string& attribute,
-                               const std::string& old_value, const std::string& new_value,
-                               const std::string& decision) {
-  state_->send([&] { state_->manager.quota_changed(workload, attribute, old_value, new_value, decision); });
-  workload_changed(workload);
-}
-
-void BusService::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-                         const std::string& decision) {
-  state_->send([&] { state_->manager.evicted(workload, step, memory_bytes, decision); });
+void BusService::changed(const LogEntry& entry) {
+  state_->send([&] { state_->manager.changed(entry); });
+  if (entry.kind != "advertise" && entry.kind != "evict") workload_changed(entry.workload);
 }
 
 void BusService::straggler_found(const StragglerNews& news) {
@@ -250,12 +233,6 @@ void BusService::straggler_found(const StragglerNews& news) {
 
 void BusService::relocation_needed(const StragglerNews& news) {
   state_->send([&] { state_->manager.relocation_needed(news); });
-}
-
-void BusService::scheduling_state_changed(const std::string& resource, const std::string& before,
-                                          const std::string& after, const std::string& reason,
-                                          const std::string& decision) {
-  state_->send([&] { state_->manager.scheduling_state_changed(resource, before, after, reason, decision); });
 }
 
 void BusService::decided(const LogEntry& entry) {

@@ -36,18 +36,10 @@ class BusService final : public Listener {
   void workload_appeared(const std::string& id) override;
   void workload_vanished(const std::string& id) override;
   void workload_changed(const std::string& id) override;
-  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) override;
-  void unpinned(const std::string& workload, const std::string& decision) override;
-  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
-                     const std::string& new_value, const std::string& decision) override;
-  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-               const std::string& decision) override;
+  void changed(const LogEntry& entry) override;
   void straggler_found(const StragglerNews& news) override;
   void decided(const LogEntry& entry) override;
   void relocation_needed(const StragglerNews& news) override;
-  void scheduling_state_changed(const std::string& resource, const std::string& before,
-                                const std::string& after, const std::string& reason,
-                                const std::string& decision) override;
   void mode_changed() override;
   void node_changed() override;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/bus_service_manager.h"
 
+#include "model/attribute.h"
 #include "model/json.h"
+#include "model/number.h"
 #include "os/clock.h"
 
 #include <algorithm>
@@ -29,6 +31,13 @@ ManagerObject& manager(void* userdata) { return *static_cast<ManagerObject*>(use
 // Answers that cannot be sent are dropped: the caller left, or the bus will soon be found lost.
 void refuse(sd_bus_message* call, const char* name, const std::string& message) {
   (void)sd_bus_reply_method_errorf(call, name, "%s", bus_text(message).c_str());
+}
+
+// An argument of a signal, as sd-bus takes it.
+const char* as_argument(const std::string& text) { return text.c_str(); }
+template <typename Number>
+Number as_argument(Number number) {
+  return number;
 }
 
 // A caller's arguments are kept until polkit has answered; the bus permits 128 MiB. So their size is checked
@@ -230,15 +239,34 @@ int show_factor(sd_bus*, const char*, const char*, const char*, sd_bus_message* 
 
 // --- changes ---
 
-int set_mode(sd_bus_message* call, void* userdata, sd_bus_error* error) {
+// A change with one text as its argument.
+template <typename Change>
+struct TextCall {
+  Change change;
+  const char* what;  // the text is
+  const char* action;
+  std::size_t most = kLongestText;  // bytes
+};
+template <typename Change>
+TextCall(Change, const char*, const char*, std::size_t = 0) -> TextCall<Change>;
+constexpr TextCall kSetMode{&Control::set_mode, "mode", bus::kManageAction};
+constexpr TextCall kEvict{&Control::evict, "workload's name", bus::kEvictAction};
+constexpr TextCall kCancelReservation{&Control::cancel_reservation, "request's id", bus::kAdmitAction};
+constexpr TextCall kImportProfiles{&Control::import_profiles, "document", bus::kManageAction,
+                                   kLongestProfiles};
+constexpr TextCall kForgetProfile{&Control::forget_profile, "service's name", bus::kManageAction};
+
+template <const auto& Of>
+int change_by(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
-    const char* mode = nullptr;
-    if (const int r = sd_bus_message_read(call, "s", &mode); r < 0) return r;
-    if (is_too_long(call, "mode", mode)) return 1;
+    const char* text = nullptr;
+    if (const int r = sd_bus_message_read(call, "s", &text); r < 0) return r;
+    if (is_too_long(call, Of.what, text, Of.most)) return 1;
     auto& self = manager(userdata);
     return self.authorised(
-        call, [&control = self.control(), wanted = std::string(mode)] { return control.set_mode(wanted); },
-        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(mode)});
+        call,
+        [&control = self.control(), wanted = std::string(text)] { return (control.*Of.change)(wanted); },
+        {.action = Of.action, .exempt = {}, .by_user = {}, .bytes = std::strlen(text)});
   });
 }
 
@@ -287,18 +315,6 @@ int report_progress(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   });
 }
 
-int evict(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] {
-    const char* id = nullptr;
-    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
-    if (is_too_long(call, "workload's name", id)) return 1;
-    auto& self = manager(userdata);
-    return self.authorised(
-        call, [&control = self.control(), workload = std::string(id)] { return control.evict(workload); },
-        {.action = bus::kEvictAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(id)});
-  });
-}
-
 int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
   return answering(error, [&] {
     const char* request = nullptr;
@@ -312,47 +328,6 @@ int admit(sd_bus_message* call, void* userdata, sd_bus_error* error) {
           return control.admit(wanted, hold_s);
         },
         {.action = bus::kAdmitAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(request)});
-  });
-}
-
-int cancel_reservation(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] {
-    const char* id = nullptr;
-    if (const int r = sd_bus_message_read(call, "s", &id); r < 0) return r;
-    if (is_too_long(call, "request's id", id)) return 1;
-    auto& self = manager(userdata);
-    return self.authorised(
-        call,
-        [&control = self.control(), wanted = std::string(id)] { return control.cancel_reservation(wanted); },
-        {.action = bus::kAdmitAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(id)});
-  });
-}
-
-int import_profiles(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] {
-    const char* profiles = nullptr;
-    if (const int r = sd_bus_message_read(call, "s", &profiles); r < 0) return r;
-    if (is_too_long(call, "document", profiles, kLongestProfiles)) return 1;
-    auto& self = manager(userdata);
-    return self.authorised(
-        call,
-        [&control = self.control(), document = std::string(profiles)] {
-          return control.import_profiles(document);
-        },
-        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(profiles)});
-  });
-}
-
-int forget_profile(sd_bus_message* call, void* userdata, sd_bus_error* error) {
-  return answering(error, [&] {
-    const char* service = nullptr;
-    if (const int r = sd_bus_message_read(call, "s", &service); r < 0) return r;
-    if (is_too_long(call, "service's name", service)) return 1;
-    auto& self = manager(userdata);
-    return self.authorised(
-        call,
-        [&control = self.control(), wanted = std::string(service)] { return control.forget_profile(wanted); },
-        {.action = bus::kManageAction, .exempt = {}, .by_user = {}, .bytes = std::strlen(service)});
   });
 }
 
@@ -385,23 +360,26 @@ const sd_bus_vtable kTable[] = {
                              find_log, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetMetrics", "", "", "s", SD_BUS_PARAM(text), read<&Control::metrics_text>,
                              kOpen),
-    SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", set_mode, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("SetMode", "s", SD_BUS_PARAM(mode), "", "", change_by<kSetMode>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("SetWorkload", "sa{ss}", SD_BUS_PARAM(workload) SD_BUS_PARAM(settings), "", "",
                              set_workload, kOpen),
     SD_BUS_METHOD_WITH_NAMES("ReportProgress", "sd", SD_BUS_PARAM(workload) SD_BUS_PARAM(fraction), "", "",
                              report_progress, kOpen),
-    SD_BUS_METHOD_WITH_NAMES("Evict", "s", SD_BUS_PARAM(workload), "s", SD_BUS_PARAM(decision), evict, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Evict", "s", SD_BUS_PARAM(workload), "s", SD_BUS_PARAM(decision),
+                             change_by<kEvict>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Explain", "s", SD_BUS_PARAM(subject), "s", BERTH_JSON, explain, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Admit", "sd", SD_BUS_PARAM(request) SD_BUS_PARAM(hold_seconds), "s", BERTH_JSON,
                              admit, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetReservations", "", "", "s", BERTH_JSON, read<&Control::reservations_json>,
                              kOpen),
     SD_BUS_METHOD_WITH_NAMES("CancelReservation", "s", SD_BUS_PARAM(request_id), "s", SD_BUS_PARAM(decision),
-                             cancel_reservation, kOpen),
+                             change_by<kCancelReservation>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetProfiles", "", "", "s", BERTH_JSON, read<&Control::profiles_json>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("GetModels", "", "", "s", BERTH_JSON, read<&Control::models_json>, kOpen),
-    SD_BUS_METHOD_WITH_NAMES("ImportProfiles", "s", SD_BUS_PARAM(profiles), "", "", import_profiles, kOpen),
-    SD_BUS_METHOD_WITH_NAMES("ForgetProfile", "s", SD_BUS_PARAM(service), "", "", forget_profile, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("ImportProfiles", "s", SD_BUS_PARAM(profiles), "", "",
+                             change_by<kImportProfiles>, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("ForgetProfile", "s", SD_BUS_PARAM(service), "", "", change_by<kForgetProfile>,
+                             kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -503,54 +481,36 @@ void ManagerObject::reply(sd_bus_message* call, const std::string& document) {
   (void)sd_bus_reply_method_return(call, "s", document.c_str());
 }
 
-void ManagerObject::pinned(const std::string& workload, const std::string& cpus,
-                           const std::string& decision) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Pinned", "sss", workload.c_str(),
-                           cpus.c_str(), decision.c_str()),
-        "Pinned");
+template <typename... Arguments>
+void ManagerObject::emit(const char* signal, const char* types, const Arguments&... arguments) {
+  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, signal, types, as_argument(arguments)...),
+        signal);
 }
 
-void ManagerObject::unpinned(const std::string& workload, const std::string& decision) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Unpinned", "ss", workload.c_str(),
-                           decision.c_str()),
-        "Unpinned");
-}
-
-void ManagerObject::quota_changed(const std::string& workload, const std::string& attribute,
-                                  const std::string& old_value, const std::string& new_value,
-                                  const std::string& decision) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "QuotaChanged", "sssss", workload.c_str(),
-                           attribute.c_str(), old_value.c_str(), new_value.c_str(), decision.c_str()),
-        "QuotaChanged");
-}
-
-void ManagerObject::evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-                            const std::string& decision) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "Evicted", "ssts", workload.c_str(),
-                           step.c_str(), memory_bytes, decision.c_str()),
-        "Evicted");
+void ManagerObject::changed(const LogEntry& entry) {
+  if (entry.kind == "advertise") {
+    emit("SchedulingStateChanged", "sssss", entry.attribute, entry.old_value, entry.new_value,
+         bus_text(entry.reason), entry.decision);
+  } else if (entry.kind == "evict") {
+    emit("Evicted", "ssts", entry.workload, entry.attribute,
+         model::to_number<std::uint64_t>(entry.old_value).value_or(0), entry.decision);
+  } else if (model::attribute_of(entry.attribute) != model::Attribute::cpus) {
+    emit("QuotaChanged", "sssss", entry.workload, entry.attribute, entry.old_value, entry.new_value,
+         entry.decision);
+  } else if (entry.kind == "pin") {
+    emit("Pinned", "sss", entry.workload, entry.new_value, entry.decision);
+  } else {
+    emit("Unpinned", "ss", entry.workload, entry.decision);
+  }
 }
 
 void ManagerObject::straggler_found(const StragglerNews& news) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "StragglerFound", "sss",
-                           news.workload.c_str(), bus_text(news.reason).c_str(), news.decision.c_str()),
-        "StragglerFound");
+  emit("StragglerFound", "sss", news.workload, bus_text(news.reason), news.decision);
 }
 
 void ManagerObject::relocation_needed(const StragglerNews& news) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "RelocationNeeded", "sdts",
-                           news.workload.c_str(), news.lacks.cpu_cores, news.lacks.memory_bytes,
-                           news.decision.c_str()),
-        "RelocationNeeded");
-}
-
-void ManagerObject::scheduling_state_changed(const std::string& resource, const std::string& before,
-                                             const std::string& after, const std::string& reason,
-                                             const std::string& decision) {
-  check(sd_bus_emit_signal(bus_, bus::kManagerPath, kInterface, "SchedulingStateChanged", "sssss",
-                           resource.c_str(), before.c_str(), after.c_str(), bus_text(reason).c_str(),
-                           decision.c_str()),
-        "SchedulingStateChanged");
+  emit("RelocationNeeded", "sdts", news.workload, news.lacks.cpu_cores, news.lacks.memory_bytes,
+       news.decision);
 }
 
 void ManagerObject::decided(const LogEntry& entry) {

@@ -23,17 +23,9 @@ class ManagerObject {
   ManagerObject& operator=(const ManagerObject&) = delete;
 
   // Signals; each throws std::system_error where the bus does not take it.
-  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision);
-  void unpinned(const std::string& workload, const std::string& decision);
-  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
-                     const std::string& new_value, const std::string& decision);
-  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-               const std::string& decision);
+  void changed(const LogEntry& entry);
   void straggler_found(const StragglerNews& news);
   void relocation_needed(const StragglerNews& news);
-  void scheduling_state_changed(const std::string& resource, const std::string& before,
-                                const std::string& after, const std::string& reason,
-                                const std::string& decision);
   void decided(const LogEntry& entry);
   // Sends one PropertiesChanged with the changes since the last one; none without changes.
   void announce_changes();
@@ -65,6 +57,8 @@ class ManagerObject {
     model::Advertised advertised;
   };
   Announced current() const;
+  template <typename... Arguments>
+  void emit(const char* signal, const char* types, const Arguments&... arguments);
 
   sd_bus* bus_;
   Control& control_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/serve/bus_service_workloads.h"
 
-#include "daemon/serve/bus_service_path.h"
-
 #include <cstdlib>
 #include <functional>
 #include <memory>

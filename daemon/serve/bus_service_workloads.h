@@ -49,4 +49,7 @@ class WorkloadObjects {
   Slot nodes_;
 };
 
+// Object path of a workload, its id escaped as sd_bus_path_encode(3) does.
+std::string workload_path(const std::string& id);
+
 }  // namespace berth::daemon

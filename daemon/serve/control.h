@@ -121,21 +121,11 @@ class Listener {
   virtual void workload_vanished(const std::string& id) = 0;
   // A change of the workload other than of its measured figures.
   virtual void workload_changed(const std::string& id) = 0;
-  virtual void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) = 0;
-  virtual void unpinned(const std::string& workload, const std::string& decision) = 0;
-  // `attribute` is "cpu.max" or "memory.high", the values are its text.
-  virtual void quota_changed(const std::string& workload, const std::string& attribute,
-                             const std::string& old_value, const std::string& new_value,
-                             const std::string& decision) = 0;
-  // `step` is "decommission", "terminate", "kill" or "end", `memory_bytes` its use just before.
-  virtual void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-                       const std::string& decision) = 0;
+  // A change that berth made: a value of a cgroup's attribute, a step of an eviction, or what the host
+  // advertises.
+  virtual void changed(const LogEntry& entry) = 0;
   virtual void straggler_found(const StragglerNews& news) = 0;
   virtual void relocation_needed(const StragglerNews& news) = 0;
-  // `resource` is "cpu" or "memory", the states are those of docs/contract/documents.md.
-  virtual void scheduling_state_changed(const std::string& resource, const std::string& before,
-                                        const std::string& after, const std::string& reason,
-                                        const std::string& decision) = 0;
   // Every entry of the decision log, also of what is only observed, or failed.
   virtual void decided(const LogEntry& entry) = 0;
   virtual void mode_changed() = 0;

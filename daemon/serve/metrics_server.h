@@ -2,12 +2,14 @@
 #pragma once
 
 #include "config/listen_address.h"
+#include "model/capability.h"
 #include "model/error.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -59,6 +61,32 @@ class MetricsServer {
   struct State;
   explicit MetricsServer(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
+};
+
+// Keeps a metrics server where the configuration wants one, and tries again from time to time where it fails.
+// Serves nothing before attach().
+class MetricsEndpoint {
+ public:
+  static constexpr double kRetry_s = 10;
+
+  explicit MetricsEndpoint(std::function<std::string()> text) : text_(std::move(text)) {}
+
+  // `event` must live until detach().
+  void attach(sd_event* event) { event_ = event; }
+  void detach();
+  // Cheap where nothing changed. `now` in epoch seconds.
+  void keep(const config::ListenAddress& wanted, double now);
+
+  // nullopt where none is configured.
+  std::optional<model::Capability> capability() const;
+
+ private:
+  std::function<std::string()> text_;
+  sd_event* event_ = nullptr;
+  config::ListenAddress address_;
+  std::unique_ptr<MetricsServer> server_;
+  std::string problem_;  // as last logged
+  double tried_at_ = 0;
 };
 
 }  // namespace berth::daemon

@@ -52,4 +52,8 @@ std::string to_json(const std::vector<Points>& points);
 // The answer to a question that cannot be read.
 std::string error_json(const std::string& message);
 
+// An amount as Kubernetes writes it, from 0 to 16Ei: "2", "1500m", "1.5", "64Gi", "8k", "1e3". nullopt for
+// anything else.
+std::optional<double> parse_quantity(std::string_view text);
+
 }  // namespace berth::extender

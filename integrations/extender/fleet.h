@@ -2,7 +2,6 @@
 #pragma once
 
 #include "integrations/extender/documents.h"
-#include "integrations/extender/sender_rate.h"
 #include "integrations/extender/snapshot_bounds.h"
 #include "model/error.h"
 #include "policies/placement/rank.h"

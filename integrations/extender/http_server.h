@@ -2,7 +2,6 @@
 #pragma once
 
 #include "config/listening_socket.h"
-#include "integrations/extender/failure_log.h"
 #include "integrations/extender/http_message.h"
 #include "model/error.h"
 

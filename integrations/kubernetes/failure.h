@@ -3,12 +3,21 @@
 #pragma once
 
 #include "integrations/kubernetes/api.h"
-#include "integrations/kubernetes/surroundings.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 
 namespace berth::kubernetes {
+
+enum class Level { info, warning };
+
+// The part of the world besides the API server that a test replaces.
+struct Surroundings {
+  std::function<double()> clock;   // seconds that never step
+  std::function<double()> random;  // 0 to 1, without 1
+  std::function<void(Level, const std::string&)> say;
+};
 
 // The longest wait after failures, unless the server asks for a longer one.
 inline constexpr double kMostBackoff_s = 60;

@@ -2,21 +2,73 @@
 #include "integrations/kubernetes/https_api.h"
 
 #include "integrations/kubernetes/node.h"
-#include "integrations/kubernetes/pem_files.h"
+#include "model/error.h"
 #include "model/text.h"
+#include "os/file_descriptor.h"
 #include "os/read_file.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 namespace berth::kubernetes {
+
+namespace {
+
+// The files that TLS takes. OpenSSL and libcurl do not say which of them is at fault.
+
+// More of a file is not looked at.
+constexpr std::size_t kMaxPemBytes = std::size_t{1} << 20;
+
+// The ends of lines "-----BEGIN TRUSTED CERTIFICATE-----" and "-----BEGIN EC PRIVATE KEY-----".
+constexpr std::string_view kCertificate = "CERTIFICATE-----";
+constexpr std::string_view kKey = "PRIVATE KEY-----";
+
+std::string could_not(const char* attempt, const std::string& name) {
+  return model::Error::from_errno(errno, fmt::format("cannot {} {}", attempt, name)).message();
+}
+
+std::optional<std::string> why_no_pem(const char* setting, const std::string& path, std::string_view wanted) {
+  if (path.empty()) return std::nullopt;
+  const std::string name = fmt::format("{} {}", setting, path);
+  // A FIFO does not hold it up.
+  const os::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  struct stat status {};
+  if (!file || fstat(file.get(), &status) != 0) return could_not("open", name);
+  if (!S_ISREG(status.st_mode)) return name + " is no regular file";
+  std::string text;
+  if (!os::read_up_to(file.get(), kMaxPemBytes, text)) return could_not("read", name);
+  if (text.empty()) return name + " is empty";
+  if (text.find(wanted) != std::string::npos || text.size() == kMaxPemBytes) return std::nullopt;
+  const bool key = wanted == kKey;
+  const bool other = text.find(key ? kCertificate : kKey) != std::string::npos;
+  if (!other) return fmt::format("{} has no {} in PEM", name, key ? "private key" : "certificate");
+  return fmt::format("{} has a {} in place of a {}", name, key ? "certificate" : "private key",
+                     key ? "private key" : "certificate");
+}
+
+// Why TLS cannot use the files of `access`: one of them cannot be opened, is no regular file, is empty, or
+// has nothing of its kind in PEM (RFC 7468). It begins with the setting and the path: "ca /x/ca.crt is
+// empty". nullopt if TLS may try, and for a server without TLS. Symbolic links are followed.
+std::optional<std::string> why_no_pem_files(const Access& access) {
+  if (!access.server.starts_with("https://")) return std::nullopt;
+  if (auto why = why_no_pem("ca", access.ca, kCertificate)) return why;
+  if (auto why = why_no_pem("certificate", access.certificate, kCertificate)) return why;
+  return why_no_pem("key", access.key, kKey);
+}
+
+}  // namespace
 
 struct HttpsApi::State {
   Access access;

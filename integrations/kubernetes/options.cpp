@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/kubernetes/options.h"
 
-#include "integrations/kubernetes/settings.h"
 #include "model/dns_name.h"
 #include "model/plain_text.h"
 #include "model/text.h"
 #include "os/read_file.h"
-#include "os/user_file.h"
+#include "os/safe_path.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -4,7 +4,6 @@
 #include "integrations/kubernetes/api.h"
 #include "integrations/kubernetes/decide.h"
 #include "integrations/kubernetes/failure.h"
-#include "integrations/kubernetes/surroundings.h"
 
 #include <functional>
 #include <optional>

@@ -5,7 +5,6 @@
 #include "integrations/kubernetes/api.h"
 #include "integrations/kubernetes/failure.h"
 #include "integrations/kubernetes/pod.h"
-#include "integrations/kubernetes/surroundings.h"
 
 #include <cstddef>
 #include <functional>

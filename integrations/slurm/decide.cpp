@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "integrations/slurm/decide.h"
 
-#include "integrations/slurm/gres.h"
+#include "integrations/slurm/node.h"
 #include "model/json.h"
 #include "model/json_text.h"
 #include "model/number.h"

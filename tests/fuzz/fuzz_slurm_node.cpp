@@ -2,7 +2,7 @@
 // Answers of scontrol, with free texts of operators in them: an answer is refused in one line, or gives a
 // change whose words are short, and keep every resource of others. Only berth's own drain is ended.
 #include "integrations/slurm/decide.h"
-#include "integrations/slurm/gres.h"
+#include "integrations/slurm/node.h"
 #include "tests/fuzz/property.h"
 
 #include <string>

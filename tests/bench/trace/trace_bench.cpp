@@ -8,7 +8,6 @@
 #include "tests/unit/policies/hosts.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
-#include "trace/writer.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service shows by Introspect exactly the interfaces of the XML files.
-#include "daemon/serve/bus_service_path.h"
+#include "daemon/serve/bus_service_workloads.h"
 #include "fixture.h"
 #include "tests/paths.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads, properties, signals, and the life of the connection.
-#include "daemon/serve/bus_service_path.h"
+#include "daemon/serve/bus_service_workloads.h"
 #include "fixture.h"
 #include "tests/paths.h"
 
@@ -22,6 +22,21 @@ constexpr const char* kWeb = "system.slice/web@1.service";
 constexpr const char* kDb = "system.slice/db.service";
 
 namespace {
+
+// A change that berth made, as the decision log has it.
+daemon::LogEntry change(const std::string& kind, const std::string& workload, const std::string& attribute,
+                        const std::string& before, const std::string& after, const std::string& decision,
+                        const std::string& reason = "") {
+  daemon::LogEntry entry;
+  entry.decision = decision;
+  entry.kind = kind;
+  entry.workload = workload;
+  entry.attribute = attribute;
+  entry.old_value = before;
+  entry.new_value = after;
+  entry.reason = reason;
+  return entry;
+}
 
 using Changes = std::map<bus::PropertyName, sdbus::Variant>;
 
@@ -278,7 +293,7 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   control_.counts_now.latency_sensitive = 1;
   service_->workload_appeared(kDb);
   service_->node_changed();
-  service_->pinned(kDb, "0-3", "d-1");
+  service_->changed(change("pin", kDb, "cpuset.cpus", "", "0-3", "d-1"));
   service_->mode_changed();  // it did not
   settle();
   control_.mode_now = "enforce";
@@ -286,16 +301,16 @@ TEST_F(Service, SignalsTellWhatChangedOnceAndInOrder) {
   service_->mode_changed();
   service_->node_changed();
   settle();
-  service_->quota_changed(kWeb, "cpu.max", "max 100000", "200000 100000", "d-3");
-  service_->evicted(kWeb, "terminate", 4096, "d-3");
+  service_->changed(change("set-cpu-quota", kWeb, "cpu.max", "max 100000", "200000 100000", "d-3"));
+  service_->changed(change("evict", kWeb, "terminate", "4096", "", "d-3"));
   service_->straggler_found({kWeb, "late", {}, "d-3"});
   service_->relocation_needed({kWeb, "too big", {1.5, 4096}, ""});
   settle();
   control_.said.memory = {.factor = 1.2, .state = model::SchedulingState::no_schedule};
-  service_->scheduling_state_changed("memory", "schedule", "no-schedule", "full", "d-4");
+  service_->changed(change("advertise", "", "memory", "schedule", "no-schedule", "d-4", "full"));
   service_->node_changed();
   settle();
-  service_->unpinned(kDb, "d-2");
+  service_->changed(change("unpin", kDb, "cpuset.cpus", "0-3", "", "d-2"));
   control_.views.erase(kDb);
   service_->workload_vanished(kDb);
   serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
@@ -328,7 +343,7 @@ TEST_F(Service, TextThatTheBusRefusesIsEscapedAndDoesNotEndTheConnection) {
   control_.add(kDb).unmanaged_reason = hostile;
   service_->workload_appeared(kDb);
   service_->straggler_found({kWeb, hostile, {}, "d-3"});
-  service_->scheduling_state_changed("memory", "schedule", "no-schedule", hostile, "d-4");
+  service_->changed(change("advertise", "", "memory", "schedule", "no-schedule", "d-4", hostile));
   serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_EQ(ear.get(), (std::vector<std::string>{"added " + daemon::workload_path(kDb) + " 1 with " + kDb,
                                                  "straggler " + std::string(kWeb) + " " + plain + " d-3",
@@ -457,7 +472,7 @@ TEST_F(Service, ALostBusIsNoticedAndAnotherOneServed) {
   bus_->stop();
   serve_until([&] { return service_->link() == daemon::Link::lost; });
   EXPECT_NE(service_->problem(), "");
-  service_->pinned(kWeb, "0-3", "d-1");
+  service_->changed(change("pin", kWeb, "cpuset.cpus", "", "0-3", "d-1"));
   service_->workload_vanished(kWeb);
   service_->mode_changed();
 
@@ -477,7 +492,8 @@ TEST_F(Service, TheLastSignalsGoOutBeforeTheServiceEnds) {
     return listener.heard.size();
   });
   serve_until([&] { return listening.load(); });
-  for (std::size_t i = 0; i < kSignals; ++i) service_->unpinned(kWeb, "d-" + std::to_string(i));
+  for (std::size_t i = 0; i < kSignals; ++i)
+    service_->changed(change("unpin", kWeb, "cpuset.cpus", "0-3", "", "d-" + std::to_string(i)));
   service_.reset();
   EXPECT_EQ(ear.get(), kSignals);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "cgroup/systemd_owner_values.h"
+#include "cgroup/systemd_owner_bus.h"
 #include "write_fixture.h"
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/hierarchy.h"
 
-#include "cgroup/mounted_controllers.h"
 #include "tests/unit/cgroup/fake_tree.h"
 
 #include <filesystem>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cgroup/systemd_owner_values.h"
-
+#include "cgroup/systemd_owner_bus.h"
 #include "values.h"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_models.h"
+#include "cli/render.h"
 
 #include <sstream>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/render_spark.h"
+#include "cli/render_plan.h"
 
 #include <sstream>
 #include <string>

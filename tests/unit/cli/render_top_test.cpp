@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render_top.h"
 
-#include "cli/render_vcpu_map.h"
+#include "cli/render_topology.h"
 #include "topology/discover.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/sentence.h"
+#include "cli/render.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/since.h"
+#include "cli/log_options.h"
 
 #include <cstdlib>
 #include <ctime>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/suggestion.h"
-
+#include "cli/host_scan.h"
 #include "config/config.h"
 #include "model/glob.h"
 

@@ -2,7 +2,7 @@
 #include "ebpf/collector.h"
 
 #include "ebpf/switch.h"
-#include "ebpf/tree_scan.h"
+#include "ebpf/walker.h"
 #include "tests/temporary_directory.h"
 
 #include <filesystem>

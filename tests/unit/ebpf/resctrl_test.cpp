@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ebpf/resctrl.h"
+#include "ebpf/collector.h"
 
 #include <fstream>
 

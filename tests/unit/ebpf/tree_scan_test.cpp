@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ebpf/tree_scan.h"
-
+#include "ebpf/walker.h"
 #include "tests/temporary_directory.h"
 
 #include <cstdint>

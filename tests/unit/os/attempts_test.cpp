@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/attempts.h"
-
+#include "os/worker.h"
 #include "tests/patience.h"
 
 #include <future>

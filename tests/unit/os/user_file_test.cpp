@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "os/user_file.h"
-
+#include "os/safe_path.h"
 #include "tests/silent_mount.h"
 #include "tests/temporary_directory.h"
 

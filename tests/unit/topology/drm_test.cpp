@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernel's files about AMD's and Intel's GPUs, and about their users.
-#include "topology/drm.h"
-
 #include "fake_gpus.h"
-#include "topology/drm_clients.h"
+#include "topology/gpus.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reading of NVML, with a stand-in for it.
-#include "topology/nvml.h"
-
 #include "fake_gpus.h"
 #include "tests/paths.h"
+#include "topology/gpus.h"
 
 #include <algorithm>
 #include <set>

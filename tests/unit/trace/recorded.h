@@ -5,7 +5,6 @@
 #include "model/json.h"
 #include "trace/reader.h"
 #include "trace/recorder.h"
-#include "trace/writer.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/progress_reports.h"
 
-#include "os/suspends.h"
+#include "os/clock.h"
 
 #include <limits>
 

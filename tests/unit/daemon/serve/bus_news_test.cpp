@@ -29,34 +29,27 @@ class Recorder final : public Listener {
   void workload_appeared(const std::string& id) override { heard_.news.push_back("appeared " + id); }
   void workload_vanished(const std::string& id) override { heard_.news.push_back("vanished " + id); }
   void workload_changed(const std::string& id) override { heard_.news.push_back("changed " + id); }
-  void pinned(const std::string& workload, const std::string& cpus, const std::string& decision) override {
-    heard_.news.push_back("pinned " + workload + " " + cpus +
-                          (decision.starts_with("d-") ? "" : " undecided"));
-  }
-  void unpinned(const std::string& workload, const std::string&) override {
-    heard_.news.push_back("unpinned " + workload);
-  }
-  void quota_changed(const std::string& workload, const std::string& attribute, const std::string& old_value,
-                     const std::string& new_value, const std::string& decision) override {
-    heard_.news.push_back(workload + " " + attribute + " " + old_value + " -> " + new_value +
-                          (decision.starts_with("d-") ? "" : " undecided"));
-  }
-  void evicted(const std::string& workload, const std::string& step, std::uint64_t memory_bytes,
-               const std::string& decision) override {
-    heard_.news.push_back("evicted " + workload + " " + step + " " + std::to_string(memory_bytes) + " " +
-                          decision);
+  void changed(const LogEntry& entry) override {
+    const std::string decided = entry.decision.starts_with("d-") ? "" : " undecided";
+    const std::string values = entry.attribute + " " + entry.old_value + " -> " + entry.new_value + decided;
+    if (entry.kind == "advertise") {
+      heard_.news.push_back(values);
+    } else if (entry.kind == "evict") {
+      heard_.news.push_back("evicted " + entry.workload + " " + entry.attribute + " " + entry.old_value +
+                            " " + entry.decision);
+    } else if (entry.attribute != "cpuset.cpus") {
+      heard_.news.push_back(entry.workload + " " + values);
+    } else if (entry.kind == "pin") {
+      heard_.news.push_back("pinned " + entry.workload + " " + entry.new_value + decided);
+    } else {
+      heard_.news.push_back("unpinned " + entry.workload);
+    }
   }
   void straggler_found(const StragglerNews& news) override {
     heard_.news.push_back("straggler " + news.workload + ": " + news.reason + " " + news.decision);
   }
   void relocation_needed(const StragglerNews& news) override {
     heard_.news.push_back("relocate " + news.workload + " " + news.decision);
-  }
-  void scheduling_state_changed(const std::string& resource, const std::string& before,
-                                const std::string& after, const std::string&,
-                                const std::string& decision) override {
-    heard_.news.push_back(resource + " " + before + " -> " + after +
-                          (decision.starts_with("d-") ? "" : " undecided"));
   }
   void decided(const LogEntry& entry) override { heard_.decided.push_back(entry); }
   void mode_changed() override { heard_.news.emplace_back("mode"); }

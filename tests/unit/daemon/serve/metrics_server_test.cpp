@@ -4,7 +4,6 @@
 
 #include "config/listening_socket.h"
 #include "daemon/serve/http.h"
-#include "daemon/serve/metrics_endpoint.h"
 #include "tests/patience.h"
 
 #include <array>

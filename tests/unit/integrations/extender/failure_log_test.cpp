@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integrations/extender/failure_log.h"
+#include "integrations/extender/http_message.h"
 
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integrations/extender/quantity.h"
+#include "integrations/extender/documents.h"
 
 #include <string>
 

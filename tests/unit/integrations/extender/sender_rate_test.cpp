@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integrations/extender/sender_rate.h"
+#include "integrations/extender/snapshot_bounds.h"
 
 #include <string>
 

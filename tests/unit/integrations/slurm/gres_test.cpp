@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integrations/slurm/gres.h"
+#include "integrations/slurm/node.h"
 
 #include <gtest/gtest.h>
 
