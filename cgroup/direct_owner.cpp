@@ -49,9 +49,11 @@ std::string withholder(const std::filesystem::path& root, const std::string& pat
 model::Error missing_controller(const std::filesystem::path& root, const Cgroup& cgroup,
                                 Attribute attribute) {
   const char* name = controller(attribute);
-  if (attribute == Attribute::cpu_idle && cgroup.has("cpu.weight")) {
+  const char* since = row_of(attribute).since;
+  if (since != nullptr && cgroup.has("cpu.weight")) {  // so the cpu controller is there
     return {model::ErrorKind::unavailable,
-            fmt::format("cgroup \"{}\" has no cpu.idle: the kernel is older than Linux 5.15", cgroup.path())};
+            fmt::format("cgroup \"{}\" has no {}: the kernel is older than Linux {}", cgroup.path(),
+                        control_file(attribute), since)};
   }
   std::string message = fmt::format("cgroup \"{}\" has no {}: the {} controller is not enabled for it",
                                     cgroup.path(), control_file(attribute), name);

@@ -53,7 +53,8 @@ struct UnitProperty {
   const char* key;   // in a drop-in
   std::variant<List, Number> member;
 };
-// The first of a quota is the quota, the second its period.
+// The first of a quota is the quota, the second its period. None: systemd does not know the attribute, and
+// writes nothing to its control file.
 std::span<const UnitProperty> properties_of(Attribute attribute);
 
 // Only the members of the value's attribute are set.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/writer.h"
 
+#include "cgroup/systemd_owner_bus.h"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -74,7 +76,9 @@ model::Result<std::optional<Writer::Prepared>> Writer::prepare(const Request& re
                          "berth changed it through systemd, and cannot reach systemd now");
     }
   } else {
-    prepared.owner = systemd_ != nullptr && !found.systemd_unit.empty() ? systemd_ : &direct_;
+    const bool by_unit =
+        systemd_ != nullptr && !found.systemd_unit.empty() && !properties_of(attribute).empty();
+    prepared.owner = by_unit ? systemd_ : &direct_;
   }
   const bool by_unit = prepared.owner == systemd_;
   prepared.target = {found.cgroup.get(), by_unit ? found.systemd_unit : std::string()};

@@ -62,8 +62,8 @@ using SetResult = model::Result<std::optional<Change>>;
 // first write.
 class Writer {
  public:
-  // `systemd` may be null: then units are written directly, which systemd may undo. The owners outlive the
-  // writer.
+  // `systemd` may be null: then units are written directly, which systemd may undo. Attributes that systemd
+  // has no property for are written directly in any case. The owners outlive the writer.
   Writer(std::filesystem::path cgroup_root, UndoJournal& journal, Owner& direct, Owner* systemd);
 
   // Sets the value's attribute of `target`; nullopt where it already had the value. Error where the group

@@ -22,35 +22,8 @@ namespace berth::cli {
 namespace {
 
 std::string describe(const model::AttributeValue& value) {
-  struct Words {
-    std::string operator()(const model::CpuSet& cpus) const { return "vCPUs " + cpus.to_string(); }
-    std::string operator()(const model::CpuQuota& quota) const {
-      return quota.cores ? fmt::format("{:.2f} cores", *quota.cores) : "no limit";
-    }
-    std::string operator()(const model::MemoryHigh& limit) const {
-      return limit.bytes ? format_bytes(*limit.bytes) : "no limit";
-    }
-    std::string operator()(const model::MemoryNodes& bound) const {
-      return "memory of NUMA nodes " + bound.nodes.to_string();
-    }
-    std::string operator()(const model::IdlePriority&) const { return "idle priority"; }
-  };
-  return std::visit(Words{}, value);
-}
-
-const char* describe_before(model::Attribute attribute) {
-  switch (attribute) {
-    case model::Attribute::cpus:
-      return "wherever it could run before";
-    case model::Attribute::memory_nodes:
-      return "memory wherever it could be before";
-    case model::Attribute::cpu_idle:
-      return "the priority that it had before";
-    case model::Attribute::cpu_quota:
-    case model::Attribute::memory_high:
-      break;
-  }
-  return "the limit that it had before";
+  const auto* limit = std::get_if<model::MemoryHigh>(&value);
+  return limit != nullptr && limit->bytes ? format_bytes(*limit->bytes) : model::words(value);
 }
 
 // The effect of the action on its object, in a few words.
@@ -60,7 +33,7 @@ std::string describe(const model::Action& action) {
       return fmt::format("{} -> {}", set.workload, describe(set.value));
     }
     std::string operator()(const model::GiveBack& back) const {
-      return fmt::format("{} -> {}", back.workload, describe_before(back.attribute));
+      return fmt::format("{} -> {}", back.workload, row_of(back.attribute).before);
     }
     std::string operator()(const model::Evict& eviction) const {
       return fmt::format("{}, which frees {}", eviction.workload, format_bytes(eviction.frees_bytes));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/render.h"
 #include "cli/text.h"
+#include "model/attribute.h"
 #include "model/json_text.h"
 
 #include <charconv>
@@ -64,14 +65,10 @@ std::string nodes(const std::string& list) {
   return (list.find_first_of(",-") == std::string::npos ? "NUMA node " : "NUMA nodes ") + list;
 }
 
-// "its CPU quota", for a control file.
-std::string name_of(const std::string& attribute) {
-  if (attribute == "cpuset.cpus") return "vCPUs";
-  if (attribute == "cpu.max") return "CPU quota";
-  if (attribute == "memory.high") return "memory limit";
-  if (attribute == "cpu.idle") return "CPU priority";
-  if (attribute == "cpuset.mems") return "NUMA nodes";
-  return attribute;
+// "CPU quota", for a control file.
+std::string name_of(const std::string& control_file) {
+  const auto attribute = model::attribute_of(control_file);
+  return attribute ? row_of(*attribute).name : control_file;
 }
 
 std::string value_of(const std::string& attribute, const std::string& value) {
@@ -80,7 +77,9 @@ std::string value_of(const std::string& attribute, const std::string& value) {
   if (attribute == "memory.high") return bytes(value);
   if (attribute == "cpu.idle") return priority(value);
   if (attribute == "cpuset.mems") return nodes(value);
-  return value.empty() ? "(none)" : value;
+  if (value.empty()) return "(none)";
+  const auto known = model::attribute_of(attribute);
+  return known ? value + row_of(*known).unit : value;
 }
 
 // What became of an action that is no success and was not merely observed; "" for the others.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include <fmt/core.h>
+
 namespace berth::model {
 
 namespace {
@@ -15,15 +17,66 @@ static_assert(kIsAt<Attribute::cpus, CpuSet> && kIsAt<Attribute::cpu_quota, CpuQ
               kIsAt<Attribute::memory_high, MemoryHigh> && kIsAt<Attribute::memory_nodes, MemoryNodes> &&
               kIsAt<Attribute::cpu_idle, IdlePriority>);
 
-constexpr std::array kRows{
-    AttributeRow{Attribute::cpus, "cpuset.cpus", "cpuset", "pin", "unpin", "cpus", false},
-    AttributeRow{Attribute::cpu_quota, "cpu.max", "cpu", "set-cpu-quota", "set-cpu-quota", "cpu_quota",
-                 false},
-    AttributeRow{Attribute::memory_high, "memory.high", "memory", "set-memory-high", "set-memory-high",
-                 "memory_high_bytes", false},
-    AttributeRow{Attribute::memory_nodes, "cpuset.mems", "cpuset", "set-memory-nodes", "set-memory-nodes",
-                 "nodes", true},
-    AttributeRow{Attribute::cpu_idle, "cpu.idle", "cpu", "set-cpu-idle", "set-cpu-idle", "idle", true}};
+constexpr std::array kRows{AttributeRow{.attribute = Attribute::cpus,
+                                        .control_file = "cpuset.cpus",
+                                        .controller = "cpuset",
+                                        .since = nullptr,
+                                        .set = "pin",
+                                        .give_back = "unpin",
+                                        .member = "cpus",
+                                        .name = "vCPUs",
+                                        .unit = "",
+                                        .before = "wherever it could run before",
+                                        .asked = false,
+                                        .takes = true},
+                           AttributeRow{.attribute = Attribute::cpu_quota,
+                                        .control_file = "cpu.max",
+                                        .controller = "cpu",
+                                        .since = nullptr,
+                                        .set = "set-cpu-quota",
+                                        .give_back = "set-cpu-quota",
+                                        .member = "cpu_quota",
+                                        .name = "CPU quota",
+                                        .unit = "",
+                                        .before = "the limit that it had before",
+                                        .asked = false,
+                                        .takes = true},
+                           AttributeRow{.attribute = Attribute::memory_high,
+                                        .control_file = "memory.high",
+                                        .controller = "memory",
+                                        .since = nullptr,
+                                        .set = "set-memory-high",
+                                        .give_back = "set-memory-high",
+                                        .member = "memory_high_bytes",
+                                        .name = "memory limit",
+                                        .unit = "",
+                                        .before = "the limit that it had before",
+                                        .asked = false,
+                                        .takes = true},
+                           AttributeRow{.attribute = Attribute::memory_nodes,
+                                        .control_file = "cpuset.mems",
+                                        .controller = "cpuset",
+                                        .since = nullptr,
+                                        .set = "set-memory-nodes",
+                                        .give_back = "set-memory-nodes",
+                                        .member = "nodes",
+                                        .name = "NUMA nodes",
+                                        .unit = "",
+                                        .before = "memory wherever it could be before",
+                                        .asked = true,
+                                        .takes = true},
+                           AttributeRow{.attribute = Attribute::cpu_idle,
+                                        .control_file = "cpu.idle",
+                                        .controller = "cpu",
+                                        .since = "5.15",
+                                        .set = "set-cpu-idle",
+                                        .give_back = "set-cpu-idle",
+                                        .member = "idle",
+                                        .name = "CPU priority",
+                                        .unit = "",
+                                        .before = "the priority that it had before",
+                                        .asked = true,
+                                        .takes = true}};
 static_assert(kRows.size() == kAttributes.size());
 static_assert([] {
   for (std::size_t i = 0; i < kRows.size(); ++i) {
@@ -46,6 +99,38 @@ AttributeValue as_kept(AttributeValue value) {
   if (auto* limit = std::get_if<MemoryHigh>(&value); limit != nullptr && limit->bytes)
     limit->bytes = *limit->bytes / kPage_bytes * kPage_bytes;
   return value;
+}
+
+std::string plain_text(const AttributeValue& value) {
+  struct Text {
+    std::string operator()(const CpuSet& cpus) const { return cpus.to_string(); }
+    std::string operator()(const CpuQuota& quota) const {
+      return quota.cores ? fmt::format("{}", *quota.cores) : "none";
+    }
+    std::string operator()(const MemoryHigh& limit) const {
+      return limit.bytes ? fmt::format("{}", *limit.bytes) : "none";
+    }
+    std::string operator()(const MemoryNodes& bound) const { return bound.nodes.to_string(); }
+    std::string operator()(const IdlePriority&) const { return "idle"; }
+  };
+  return std::visit(Text{}, value);
+}
+
+std::string words(const AttributeValue& value) {
+  struct Words {
+    std::string operator()(const CpuSet& cpus) const { return "vCPUs " + cpus.to_string(); }
+    std::string operator()(const CpuQuota& quota) const {
+      return quota.cores ? fmt::format("{:.2f} cores", *quota.cores) : "no limit";
+    }
+    std::string operator()(const MemoryHigh& limit) const {
+      return limit.bytes ? fmt::format("{} bytes", *limit.bytes) : "no limit";
+    }
+    std::string operator()(const MemoryNodes& bound) const {
+      return "memory of NUMA nodes " + bound.nodes.to_string();
+    }
+    std::string operator()(const IdlePriority&) const { return "idle priority"; }
+  };
+  return std::visit(Words{}, value);
 }
 
 std::optional<Attribute> attribute_of(std::string_view control_file) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <variant>
 
@@ -23,15 +24,23 @@ inline constexpr std::array kAttributes{Attribute::cpus, Attribute::memory_nodes
 // In the order of the enumeration, for arrays by attribute.
 constexpr std::size_t index_of(Attribute attribute) { return static_cast<std::size_t>(attribute); }
 
+// A workload of a snapshot has these in a map (Workload::others), and the first ones in members of their own.
+constexpr bool is_other(Attribute attribute) { return attribute > Attribute::cpu_idle; }
+
 // The names of an attribute: a row of the table in attribute.cpp.
 struct AttributeRow {
   Attribute attribute;
   const char* control_file;  // also its name in log and journal
   const char* controller;    // that must be enabled for the file to exist
+  const char* since;         // the version of Linux that brought the file; nullptr: each that berth supports
   const char* set;           // the kind of an action that sets it
   const char* give_back;     // and of one that gives back the value from before berth
-  const char* member;        // the value's name in such an action
+  const char* member;        // the value's name in such an action, and in a snapshot if it is_other()
+  const char* name;          // for people: "CPU quota"
+  const char* unit;          // of the number in its control file, for people
+  const char* before;        // the value that is given back, for people
   bool asked;                // it is read only while a policy may change it, or berth holds it
+  bool takes;                // a workload for which berth sets it has less than without
 };
 
 const AttributeRow& row_of(Attribute attribute);
@@ -69,6 +78,11 @@ using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, I
 // The value as the kernel keeps it: a quota in microseconds of its default period of 100 ms and at least 1 ms
 // (kernel/sched/core.c, min_cfs_quota_period), memory in pages of 4096 bytes.
 AttributeValue as_kept(AttributeValue value);
+
+// The value in the fewest words: in the id of a decision, and so the same for ever.
+std::string plain_text(const AttributeValue& value);
+// For people, of a value that berth sets: "vCPUs 0-1", "1.50 cores", "idle priority".
+std::string words(const AttributeValue& value);
 
 inline Attribute attribute_of(const AttributeValue& value) { return static_cast<Attribute>(value.index()); }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/attribute_json.h"
 #include "model/eviction_json.h"
 #include "model/interference_json.h"
 #include "model/json.h"
@@ -27,24 +28,16 @@ const AttributeRow* row_of_kind(std::string_view kind) {
 Action::What read_change(JsonObject& object, const AttributeRow& row, std::string_view kind) {
   std::string workload = object.required("workload").name();
   const auto set = [&](AttributeValue value) { return Set{std::move(workload), std::move(value)}; };
-  switch (row.attribute) {
-    case Attribute::cpus:
-      if (kind == row.set) return set(object.required(row.member).cpulist());
-      break;
-    case Attribute::cpu_quota: {
-      const auto cores = object.nullable(row.member);
-      return set(CpuQuota{cores ? std::optional(cores->positive_number(DBL_MAX)) : std::nullopt});
-    }
-    case Attribute::memory_high: {
-      const auto bytes = object.nullable(row.member);
-      return set(MemoryHigh{bytes ? std::optional(bytes->bytes()) : std::nullopt});
-    }
-    case Attribute::memory_nodes:
-      if (const auto nodes = object.nullable(row.member)) return set(MemoryNodes{nodes->cpulist()});
-      break;
-    case Attribute::cpu_idle:
-      if (object.required(row.member).boolean()) return set(IdlePriority());
-      break;
+  if (row.attribute == Attribute::cpus) {
+    if (kind == row.set) return set(read_value(object.required(row.member), row.attribute));
+  } else if (row.attribute == Attribute::cpu_idle) {
+    if (object.required(row.member).boolean()) return set(IdlePriority());
+  } else if (const auto value = object.nullable(row.member)) {
+    return set(read_value(*value, row.attribute));
+  } else if (row.attribute == Attribute::cpu_quota) {
+    return set(CpuQuota());
+  } else if (row.attribute == Attribute::memory_high) {
+    return set(MemoryHigh());
   }
   return GiveBack{std::move(workload), row.attribute};
 }
@@ -88,13 +81,8 @@ struct WriteWhat {
   FieldWriter& io;
   void operator()(const Set& action) const {
     io.out().member("workload", action.workload).key(row_of(attribute_of(action.value)).member);
-    std::visit(*this, action.value);
+    write_value(io.out(), action.value);
   }
-  void operator()(const CpuSet& cpus) const { io.out().value(cpus); }
-  void operator()(const CpuQuota& quota) const { io.out().value(quota.cores); }
-  void operator()(const MemoryHigh& limit) const { io.out().value(limit.bytes); }
-  void operator()(const MemoryNodes& bound) const { io.out().value(bound.nodes); }
-  void operator()(const IdlePriority&) const { io.out().value(true); }
   void operator()(const GiveBack& action) const {
     JsonWriter& out = io.out().member("workload", action.workload);
     if (action.attribute == Attribute::cpus) return;

@@ -36,6 +36,11 @@ class Over {
   void operator()(const IdlePriority& /*idle*/) {
     if (!workload_.fixed.cpu_idle) workload_.cpu_idle = true;
   }
+  // All that is_other() names.
+  template <typename Value>
+  void operator()(const Value& value) {
+    workload_.others.insert_or_assign(attribute_of(AttributeValue(value)), value);
+  }
   void operator()(const CpuQuota& quota) {
     keep_original();
     workload_.cpu_quota_cores = quota.cores;
@@ -122,6 +127,7 @@ void take_off(Snapshot& snapshot) {
     workload.pinned_at.reset();
     if (!workload.memory_nodes.empty()) workload.memory_nodes = {};
     if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
+    if (!workload.others.empty()) workload.others.clear();
     workload.cpu_quota_cores = owner.cpu_quota_cores;
     workload.memory_high_bytes = owner.memory_high_bytes;
     workload.original.reset();

@@ -34,9 +34,13 @@ std::optional<AttributeValue> value_in(const Workload& workload, Attribute attri
       if (!workload.cpu_idle) return std::nullopt;
       return IdlePriority{};
     case Attribute::memory_high:
+      return MemoryHigh{workload.memory_high_bytes};
+    default:
       break;
   }
-  return MemoryHigh{workload.memory_high_bytes};
+  const auto other = workload.others.find(attribute);
+  if (other == workload.others.end()) return std::nullopt;
+  return other->second;
 }
 
 }  // namespace berth::model

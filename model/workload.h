@@ -7,7 +7,9 @@
 #include "model/usage_window.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,11 +60,12 @@ struct OriginalLimits {
 
 // Limits that berth cannot change: berth leaves the workload alone, or the host refuses the write.
 struct FixedLimits {
-  bool cpu = false;           // the quota
-  bool memory = false;        // memory.high
-  bool life = false;          // it cannot be evicted
-  bool memory_nodes = false;  // cpuset.mems, or its owner has set it
-  bool cpu_idle = false;      // cpu.idle, or its owner has set it
+  bool cpu = false;                 // the quota
+  bool memory = false;              // memory.high
+  bool life = false;                // it cannot be evicted
+  bool memory_nodes = false;        // cpuset.mems, or its owner has set it
+  bool cpu_idle = false;            // cpu.idle, or its owner has set it
+  std::set<Attribute> others = {};  // of Workload::others, or its owner has set them
 
   friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
 };
@@ -82,6 +85,9 @@ struct Workload {
   CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
   CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
   bool cpu_idle = false;     // it runs at idle priority (cpu.idle); known only while berth wants that of any
+  // Values that berth set, of attributes that is_other() names (attribute.h); known only while a policy wants
+  // them.
+  std::map<Attribute, AttributeValue> others = {};
   // The vCPUs that its own configuration and its ancestors permit, berth's pins aside; nullopt when
   // unrestricted.
   std::optional<CpuSet> allowed_cpus;
@@ -131,7 +137,7 @@ struct Workload {
   friend bool operator==(const Workload&, const Workload&) = default;
 };
 
-// The attribute as the snapshot shows it. nullopt where berth set none: no pin, no bond, no idle priority.
+// The attribute as the snapshot shows it. nullopt where berth set none, but for limits.
 std::optional<AttributeValue> value_in(const Workload& workload, Attribute attribute);
 
 }  // namespace berth::model

@@ -2,6 +2,7 @@
 // The fields of a workload. Plans and explanations show some parts of it in the same form.
 #pragma once
 
+#include "model/attribute_json.h"
 #include "model/borrowing_json.h"
 #include "model/bounds.h"
 #include "model/json.h"
@@ -63,6 +64,28 @@ void fields(Io& io, Of<Io, FixedLimits>& fixed) {
   io.optional("life", fixed.life, as::flag);
   io.if_set("memory_nodes", fixed.memory_nodes, as::flag);
   io.if_set("cpu_idle", fixed.cpu_idle, as::flag);
+  for (const Attribute attribute : kAttributes) {
+    if (!is_other(attribute)) continue;
+    bool is_fixed = fixed.others.contains(attribute);
+    io.if_set(row_of(attribute).member, is_fixed, as::flag);
+    if constexpr (Io::kReads) {
+      if (is_fixed) fixed.others.insert(attribute);
+    }
+  }
+}
+
+// Each is a member of its own, by the name in its row.
+template <typename Io>
+void fields(Io& io, Of<Io, std::map<Attribute, AttributeValue>>& others) {
+  for (const Attribute attribute : kAttributes) {
+    if (!is_other(attribute)) continue;
+    const auto known = others.find(attribute);
+    auto value = known != others.end() ? std::optional(known->second) : std::nullopt;
+    io.nullable_if_set(row_of(attribute).member, value, AsAttribute{attribute});
+    if constexpr (Io::kReads) {
+      if (value) others.insert_or_assign(attribute, *value);
+    }
+  }
 }
 
 // A workload without a service is one of its own, named by its id. `workload`: it, or a pending one.
@@ -98,6 +121,7 @@ void fields(Io& io, Of<Io, Workload>& workload) {
   io.if_set("told_cpus", workload.told_cpus, as::cpulist);
   io.if_set("memory_nodes", workload.memory_nodes, as::cpulist);
   io.if_set("cpu_idle", workload.cpu_idle, as::flag);
+  fields(io, workload.others);
   io.nullable_if_set("allowed_cpus", workload.allowed_cpus, as::cpulist);
   io.nullable("cpu_quota", workload.cpu_quota_cores, as::positive{kMaxQuotaCores});
   io.nullable("memory_high_bytes", workload.memory_high_bytes, as::bytes);

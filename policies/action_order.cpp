@@ -20,9 +20,9 @@ Phase phase_of(const model::Action& action, const model::Workload* workload) {
   if (const auto limit = limit_change(action, *workload))
     return limit->wanted < limit->present ? Phase::lower : Phase::raise;
   if (action.attribute() == model::Attribute::memory_nodes) return Phase::memory;
-  // The priority falls before a workload gets more vCPUs, and rises after it has lost them.
-  if (action.attribute() == model::Attribute::cpu_idle)
-    return action.gives_back(model::Attribute::cpu_idle) ? Phase::raise : Phase::lower;
+  // A priority falls before its workload gets more vCPUs, and rises after it has lost them.
+  if (const auto attribute = action.attribute(); attribute && *attribute != model::Attribute::cpus)
+    return action.gives_back(*attribute) == row_of(*attribute).takes ? Phase::raise : Phase::lower;
   if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;
   const auto* cpus = action.sets<model::CpuSet>();
   // Not pinned means on every vCPU, so that any pin leaves some.

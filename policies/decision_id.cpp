@@ -13,16 +13,7 @@ namespace berth::policies {
 namespace {
 
 struct ValueText {
-  std::string operator()(const model::CpuSet& cpus) const { return cpus.to_string(); }
-  std::string operator()(const model::CpuQuota& quota) const {
-    return quota.cores ? fmt::format("{}", *quota.cores) : "none";
-  }
-  std::string operator()(const model::MemoryHigh& limit) const {
-    return limit.bytes ? fmt::format("{}", *limit.bytes) : "none";
-  }
-  std::string operator()(const model::MemoryNodes& bound) const { return bound.nodes.to_string(); }
-  std::string operator()(const model::IdlePriority&) const { return "idle"; }
-  std::string operator()(const model::Set& it) const { return std::visit(*this, it.value); }
+  std::string operator()(const model::Set& it) const { return plain_text(it.value); }
   std::string operator()(const model::GiveBack& it) const {
     return it.attribute == model::Attribute::cpus ? "" : "none";
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replay/side.h"
 
+#include "model/attribute.h"
 #include "model/json.h"
 #include "policies/decide.h"
 
@@ -14,34 +15,21 @@ namespace berth::replay {
 
 namespace {
 
-std::string cores_text(const std::optional<double>& cores) {
-  return cores ? fmt::format("{:.2f} cores", *cores) : "no limit";
-}
-
-std::string bytes_text(const std::optional<std::uint64_t>& bytes) {
-  return bytes ? fmt::format("{} bytes", *bytes) : "no limit";
-}
-
 struct Values {
   std::string before;
   std::string after;
 };
 
-std::string words(const model::AttributeValue& value) {
-  struct Words {
-    std::string operator()(const model::CpuSet& cpus) const { return cpus.to_string(); }
-    std::string operator()(const model::CpuQuota& quota) const { return cores_text(quota.cores); }
-    std::string operator()(const model::MemoryHigh& limit) const { return bytes_text(limit.bytes); }
-    std::string operator()(const model::MemoryNodes& bound) const { return bound.nodes.to_string(); }
-    std::string operator()(const model::IdlePriority&) const { return "1"; }
-  };
-  return std::visit(Words{}, value);
+std::string text_of(const model::AttributeValue& value) {
+  if (const auto* cpus = std::get_if<model::CpuSet>(&value)) return cpus->to_string();
+  if (const auto* bound = std::get_if<model::MemoryNodes>(&value)) return bound->nodes.to_string();
+  return std::holds_alternative<model::IdlePriority>(value) ? "1" : model::words(value);
 }
 
 std::string words_now(const model::Workload& workload, model::Attribute attribute) {
-  if (const auto value = model::value_in(workload, attribute)) return words(*value);
+  if (const auto value = model::value_in(workload, attribute)) return text_of(*value);
   if (attribute == model::Attribute::memory_nodes) return "all";
-  return attribute == model::Attribute::cpu_idle ? "0" : "";
+  return attribute == model::Attribute::cpus ? "" : "0";
 }
 
 // The value that stands, and the one that the action sets. `workload` is null where it does not run yet.
@@ -50,7 +38,7 @@ Values values_of(const model::Action& action, const model::Snapshot& seen, const
     const auto* set = std::get_if<model::Set>(&action.what);
     const std::string back = *attribute == model::Attribute::cpus ? "" : "as before";
     return {workload != nullptr ? words_now(*workload, *attribute) : "",
-            set != nullptr ? words(set->value) : back};
+            set != nullptr ? text_of(set->value) : back};
   }
   if (const auto* eviction = std::get_if<model::Evict>(&action.what))
     return {"", model::to_string(eviction->how)};

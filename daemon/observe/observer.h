@@ -182,6 +182,7 @@ class Observer {
   void fill_settings(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   bool is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) const;
   void fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
+  static void fill_others(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   static void fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void take_demand();

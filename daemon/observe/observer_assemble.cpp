@@ -336,6 +336,26 @@ bool Observer::is_bound_by_its_owner(const cgroup::Sampler::Reading& reading) co
   return !nodes.empty() && !snapshot_.topology.nodes_to_bind().is_subset_of(nodes);
 }
 
+// A value that its owner has set stays.
+void Observer::fill_others(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
+  workload.others.clear();
+  workload.fixed.others.clear();
+  for (const Attribute attribute : model::kAttributes) {
+    if (!model::is_other(attribute)) continue;
+    const Held* held = entry.of(attribute);
+    const auto value = entry.reading.value(attribute);
+    const bool by_its_owner = held == nullptr && value && *value != cgroup::unset_value(attribute);
+    if (by_its_owner || inputs.unmanaged.contains(workload.id) ||
+        inputs.refused.contains({workload.id, attribute}))
+      workload.fixed.others.insert(attribute);
+    if (held == nullptr || held->ticks_foreign > 0) continue;
+    const auto take = [&]<typename T>(const T& it) {
+      if constexpr (std::is_constructible_v<model::AttributeValue, T>) workload.others.emplace(attribute, it);
+    };
+    std::visit(take, held->value);
+  }
+}
+
 void Observer::fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
   workload.cpu_quota_cores = entry.reading.cpu_quota_cores;
   workload.memory_high_bytes = entry.reading.memory_high_bytes;
@@ -371,6 +391,7 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpu_idle = held_idle || idle_by_its_owner;
   workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
                             inputs.refused.count({workload.id, Attribute::cpu_idle}) > 0;
+  fill_others(workload, entry, inputs);
   if (has_cpuset_) {
     // A user's own cpulists would keep its work off the pool, and so off every bound.
     workload.allowed_cpus =
@@ -415,7 +436,11 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
   workload.fixed = {.cpu = fixed(Attribute::cpu_quota),
                     .memory = entry.leaf || fixed(Attribute::memory_high),
                     .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
-                    .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value()};
+                    .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value(),
+                    .others = std::move(workload.fixed.others)};
+  for (const Attribute attribute : model::kAttributes) {
+    if (workload.left_alone && model::is_other(attribute)) workload.fixed.others.insert(attribute);
+  }
   workload.gpus.clear();  // their holders are joined afterwards
 }
 
