@@ -3,6 +3,7 @@
 
 #include "cli/similar.h"
 #include "config/units.h"
+#include "model/attribute.h"
 #include "model/name.h"
 #include "model/number.h"
 #include "model/path.h"
@@ -22,11 +23,19 @@ namespace berth::cli {
 
 namespace {
 
-// docs/contract/log.md; "foreign-writer" and "operator" stand where no policy decided.
-const std::vector<std::string> kKinds{
-    "pin",          "unpin",  "set-cpu-quota", "set-memory-high", "set-memory-nodes",
-    "set-cpu-idle", "evict",  "advertise",     "admit",           "restore",
-    "leaf",         "foreign"};
+// docs/contract/log.md; those of attributes come first.
+std::vector<std::string> kinds() {
+  std::vector<std::string> list;
+  for (std::size_t i = 0; i < model::kAttributes.size(); ++i) {
+    const auto& row = row_of(static_cast<model::Attribute>(i));
+    list.emplace_back(row.set);
+    if (list.back() != row.give_back) list.emplace_back(row.give_back);
+  }
+  for (const char* other : {"evict", "advertise", "admit", "restore", "leaf", "foreign"})
+    list.emplace_back(other);
+  return list;
+}
+// "foreign-writer" and "operator" stand where no policy decided.
 const std::vector<std::string> kPolicies{"interference", "straggler", "eviction",      "oversell",
                                          "placement",    "operator",  "foreign-writer"};
 
@@ -37,7 +46,7 @@ std::string check(const std::vector<std::string>& known, const char* what, const
   return fmt::format("there is no {} \"{}\"{}; there are {}", what, value, did_you_mean(value, known), list);
 }
 
-std::string check_kind(const std::string& value) { return check(kKinds, "kind", value); }
+std::string check_kind(const std::string& value) { return check(kinds(), "kind", value); }
 std::string check_policy(const std::string& value) { return check(kPolicies, "policy", value); }
 
 std::tm local(double epoch_s) {
