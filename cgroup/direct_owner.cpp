@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -132,13 +131,18 @@ model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
   return std::move(*all);
 }
 
-std::optional<std::string> burst_above(const Cgroup& cgroup, const CpuMax& limit) {
-  const auto burst = cgroup.read("cpu.max.burst");
-  if (!limit.quota_us || !burst) return std::nullopt;
-  std::uint64_t burst_us = 0;
-  std::from_chars(burst->data(), burst->data() + burst->size(), burst_us);
-  if (burst_us <= *limit.quota_us) return std::nullopt;
-  return fmt::format("cpu.max.burst is {} us, and the kernel takes no quota below it", burst_us);
+std::optional<std::string> burst_above(const Cgroup& cgroup, const Value& value) {
+  const auto* burst = std::get_if<CpuBurst>(&value);
+  const auto* limit = std::get_if<CpuMax>(&value);
+  if (burst == nullptr && limit == nullptr) return std::nullopt;
+  const auto other = read_value(cgroup, burst != nullptr ? Attribute::cpu_quota : Attribute::cpu_burst);
+  if (!other) return std::nullopt;
+  const auto quota_us = burst != nullptr ? std::get<CpuMax>(*other).quota_us : limit->quota_us;
+  const std::uint64_t burst_us = burst != nullptr ? burst->us : std::get<CpuBurst>(*other).us;
+  if (!quota_us || burst_us <= *quota_us) return std::nullopt;
+  return burst != nullptr
+             ? fmt::format("the quota is {} us, and the kernel takes no burst above it", *quota_us)
+             : fmt::format("cpu.max.burst is {} us, and the kernel takes no quota below it", burst_us);
 }
 
 model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,
@@ -212,8 +216,7 @@ model::Result<void> DirectOwner::set(const Target& target, const Value& value) {
     return nodes != nullptr ? check_granted(cgroup, *nodes) : model::Result<void>();
   }
   if (const auto written = write_value(cgroup, value, sys_root_); !written) {
-    const auto* limit = std::get_if<CpuMax>(&value);
-    const auto burst = limit != nullptr ? burst_above(cgroup, *limit) : std::nullopt;
+    const auto burst = burst_above(cgroup, value);
     return model::fail(burst ? written.error().context(*burst) : written.error());
   }
   const auto* cpus = std::get_if<model::CpuSet>(&value);

@@ -71,9 +71,9 @@ class DirectOwner : public Owner {
 model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
                                  const std::filesystem::path& sys_root);
 
-// Why the kernel refuses such a cpu.max (EINVAL): cpu.max.burst, which berth never changes, is above the
-// quota. nullopt where it is not (Linux, scheduler/sched-bwc, "burst feature").
-std::optional<std::string> burst_above(const Cgroup& cgroup, const CpuMax& limit);
+// Why the kernel refuses such a cpu.max or cpu.max.burst (EINVAL): the burst would be above the quota.
+// nullopt where it would not, and for other attributes (Linux, scheduler/sched-bwc, "burst feature").
+std::optional<std::string> burst_above(const Cgroup& cgroup, const Value& value);
 
 // Error where not all vCPUs of `cpus` are granted. It names the granted ones and the group above that
 // withholds the rest.

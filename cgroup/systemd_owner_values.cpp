@@ -53,9 +53,14 @@ constexpr std::array kNodes{
     UnitProperty{"AllowedMemoryNodes", "AllowedMemoryNodes", &UnitSetting::allowed_nodes}};
 constexpr std::array kWeight{UnitProperty{"CPUWeight", "CPUWeight", &UnitSetting::cpu_weight}};
 
+// systemd 252 and 257, of Debian 12 and 13, neither read nor write cpu.max.burst (cgroup_context_apply() in
+// src/core/cgroup.c writes cpu.max alone), so that berth's value stays. Later ones have CPUBurst=. They write
+// it when they apply the unit's settings, and then berth takes it for another program's.
+constexpr std::span<const UnitProperty> kNoProperty;
+
 // In the order of Attribute.
 constexpr std::array<std::span<const UnitProperty>, kAttributes.size()> kProperties{
-    kCpus, kQuota, kMemoryHigh, kNodes, kWeight};
+    kCpus, kQuota, kMemoryHigh, kNodes, kWeight, kNoProperty};
 
 }  // namespace
 
@@ -78,8 +83,8 @@ UnitSetting setting_of(const Value& value) {
     } else if (priority->weight != CpuIdle::kDefaultWeight) {
       setting.cpu_weight = priority->weight;
     }
-  } else {
-    setting.memory_high_bytes = std::get<MemoryHigh>(value).bytes.value_or(kInfinity);
+  } else if (const auto* high = std::get_if<MemoryHigh>(&value)) {
+    setting.memory_high_bytes = high->bytes.value_or(kInfinity);
   }
   return setting;
 }
@@ -96,6 +101,8 @@ Value value_of(Attribute attribute, const UnitSetting& setting) {
     }
     case Attribute::memory_nodes:
       return MemoryNodes{setting.allowed_nodes};
+    case Attribute::cpu_burst:
+      return unset_value(attribute);
     case Attribute::cpu_idle:
       if (setting.cpu_weight == kIdleWeight) return CpuIdle{.idle = true};
       if (setting.cpu_weight == kInfinity) return CpuIdle();
@@ -184,6 +191,8 @@ bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting
       const auto percents = number(value->substr(0, value->size() - 1));
       return value->ends_with('%') && percents && *percents == setting.quota_us_per_second / kPercentUs;
     }
+    case Attribute::cpu_burst:
+      return false;
     case Attribute::cpu_idle: {
       const auto value = assigned(text, "CPUWeight");
       if (!value) return false;

@@ -24,6 +24,7 @@ static_assert(
 static_assert(
     std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::memory_nodes), Value>, MemoryNodes>);
 static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_idle), Value>, CpuIdle>);
+static_assert(std::is_same_v<std::variant_alternative_t<std::size_t(Attribute::cpu_burst), Value>, CpuBurst>);
 
 // Bounds of kernel/sched/core.c: period 1 ms to 1 s, quota from 1 ms to what its fixed-point arithmetic
 // holds.
@@ -73,6 +74,7 @@ std::string to_text(const Value& value) {
     if (priority->idle) return "1";
     return priority->weight == CpuIdle::kDefaultWeight ? "0" : fmt::format("0 {}", priority->weight);
   }
+  if (const auto* burst = std::get_if<CpuBurst>(&value)) return fmt::format("{}", burst->us);
   const auto& limit = std::get<MemoryHigh>(value);
   return limit.bytes ? fmt::format("{}", *limit.bytes) : "max";
 }
@@ -124,6 +126,12 @@ model::Result<Value> parse_value(Attribute attribute, std::string_view text) {
       if (!priority) return model::fail(priority.error());
       return *priority;
     }
+    case Attribute::cpu_burst: {
+      const auto us = model::to_number<std::uint64_t>(value);
+      if (us && *us <= kMaxQuotaUs) return CpuBurst{*us};
+      return model::fail(model::ErrorKind::invalid_input,
+                         fmt::format("cpu.max.burst \"{}\": must be a number of microseconds", value));
+    }
     case Attribute::memory_high:
       break;
   }
@@ -147,6 +155,7 @@ Value value_of(const model::AttributeValue& planned, const std::optional<Value>&
     Value operator()(const MemoryHigh& limit) const { return memory_high(limit.bytes); }
     Value operator()(const MemoryNodes& bound) const { return bound; }
     Value operator()(const model::IdlePriority&) const { return CpuIdle{.idle = true}; }
+    Value operator()(const CpuBurst& burst) const { return burst; }
   };
   return std::visit(Kept{original}, planned);
 }
@@ -161,6 +170,8 @@ Value unset_value(Attribute attribute) {
       return MemoryNodes();
     case Attribute::cpu_idle:
       return CpuIdle();
+    case Attribute::cpu_burst:
+      return CpuBurst();
     case Attribute::memory_high:
       break;
   }

@@ -29,6 +29,7 @@ struct CpuMax {
 };
 
 // Here of whole pages, as the kernel keeps it.
+using model::CpuBurst;
 using model::MemoryHigh;
 using model::MemoryNodes;
 
@@ -47,14 +48,15 @@ struct CpuIdle {
   friend bool operator==(const CpuIdle&, const CpuIdle&) = default;
 };
 
-// The value of an attribute: vCPUs (an empty set: none are set), a quota, a limit of memory, NUMA nodes, or
-// idle priority. The alternatives stand in the order of Attribute.
-using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh, MemoryNodes, CpuIdle>;
+// The value of an attribute: vCPUs (an empty set: none are set), a quota, a limit of memory, NUMA nodes, idle
+// priority, or a burst. The alternatives stand in the order of Attribute.
+using Value = std::variant<model::CpuSet, CpuMax, MemoryHigh, MemoryNodes, CpuIdle, CpuBurst>;
 
 Attribute attribute_of(const Value& value);
 // The control file's text in canonical form: a cpulist or a list of nodes ("" for none), "max PERIOD" or
-// "QUOTA PERIOD" in microseconds, "max" or bytes. For idle priority it is "1", "0" or "0 WEIGHT": "0" is what
-// the kernel makes of a write of 0, so the weight follows where it is another one than that.
+// "QUOTA PERIOD" in microseconds, "max" or bytes, microseconds of a burst. For idle priority it is "1", "0"
+// or "0 WEIGHT": "0" is what the kernel makes of a write of 0, so the weight follows where it is another one
+// than that.
 std::string to_text(const Value& value);
 // The value of a text from the kernel or a caller. Error invalid_input where the kernel would not take it
 // either (Linux, admin-guide/cgroup-v2).

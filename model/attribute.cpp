@@ -15,7 +15,7 @@ template <Attribute kAttribute, typename T>
 constexpr bool kIsAt = std::is_same_v<std::variant_alternative_t<index_of(kAttribute), AttributeValue>, T>;
 static_assert(kIsAt<Attribute::cpus, CpuSet> && kIsAt<Attribute::cpu_quota, CpuQuota> &&
               kIsAt<Attribute::memory_high, MemoryHigh> && kIsAt<Attribute::memory_nodes, MemoryNodes> &&
-              kIsAt<Attribute::cpu_idle, IdlePriority>);
+              kIsAt<Attribute::cpu_idle, IdlePriority> && kIsAt<Attribute::cpu_burst, CpuBurst>);
 
 constexpr std::array kRows{AttributeRow{.attribute = Attribute::cpus,
                                         .control_file = "cpuset.cpus",
@@ -76,7 +76,19 @@ constexpr std::array kRows{AttributeRow{.attribute = Attribute::cpus,
                                         .unit = "",
                                         .before = "the priority that it had before",
                                         .asked = true,
-                                        .takes = true}};
+                                        .takes = true},
+                           AttributeRow{.attribute = Attribute::cpu_burst,
+                                        .control_file = "cpu.max.burst",
+                                        .controller = "cpu",
+                                        .since = "5.14",
+                                        .set = "set-cpu-burst",
+                                        .give_back = "set-cpu-burst",
+                                        .member = "cpu_burst_us",
+                                        .name = "CPU burst",
+                                        .unit = " us",
+                                        .before = "the burst that it had before",
+                                        .asked = true,
+                                        .takes = false}};
 static_assert(kRows.size() == kAttributes.size());
 static_assert([] {
   for (std::size_t i = 0; i < kRows.size(); ++i) {
@@ -112,6 +124,7 @@ std::string plain_text(const AttributeValue& value) {
     }
     std::string operator()(const MemoryNodes& bound) const { return bound.nodes.to_string(); }
     std::string operator()(const IdlePriority&) const { return "idle"; }
+    std::string operator()(const CpuBurst& burst) const { return fmt::format("{}", burst.us); }
   };
   return std::visit(Text{}, value);
 }
@@ -129,6 +142,9 @@ std::string words(const AttributeValue& value) {
       return "memory of NUMA nodes " + bound.nodes.to_string();
     }
     std::string operator()(const IdlePriority&) const { return "idle priority"; }
+    std::string operator()(const CpuBurst& burst) const {
+      return fmt::format("bursts of {:.4g} ms of CPU time", static_cast<double>(burst.us) / 1000);
+    }
   };
   return std::visit(Words{}, value);
 }

@@ -14,12 +14,12 @@
 namespace berth::model {
 
 // The attributes of a cgroup that berth changes.
-enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle };
+enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle, cpu_burst };
 
 // All, in the order of giving them back to a workload. Its vCPUs come before its priority, because it may
 // have borrowed them.
-inline constexpr std::array kAttributes{Attribute::cpus, Attribute::memory_nodes, Attribute::cpu_quota,
-                                        Attribute::memory_high, Attribute::cpu_idle};
+inline constexpr std::array kAttributes{Attribute::cpus,        Attribute::memory_nodes, Attribute::cpu_quota,
+                                        Attribute::memory_high, Attribute::cpu_burst,    Attribute::cpu_idle};
 
 // In the order of the enumeration, for arrays by attribute.
 constexpr std::size_t index_of(Attribute attribute) { return static_cast<std::size_t>(attribute); }
@@ -71,9 +71,16 @@ struct IdlePriority {
   friend bool operator==(const IdlePriority&, const IdlePriority&) = default;
 };
 
+// cpu.max.burst: CPU time that a workload may save of its quota, and use beyond it in a later period. The
+// kernel takes none above the quota, and no quota below it (tg_set_cfs_bandwidth() in kernel/sched/core.c).
+struct CpuBurst {
+  std::uint64_t us = 0;
+  friend bool operator==(const CpuBurst&, const CpuBurst&) = default;
+};
+
 // The value that a plan gives to an attribute. A CpuSet is cpuset.cpus (AllowedCPUs= of a unit): the tasks
 // run on exactly these vCPUs. The alternatives stand in the order of Attribute.
-using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority>;
+using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority, CpuBurst>;
 
 // The value as the kernel keeps it: a quota in microseconds of its default period of 100 ms and at least 1 ms
 // (kernel/sched/core.c, min_cfs_quota_period), memory in pages of 4096 bytes.

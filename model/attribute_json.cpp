@@ -15,6 +15,8 @@ AttributeValue read_value(const JsonValue& value, Attribute attribute) {
       return MemoryNodes{value.cpulist()};
     case Attribute::cpu_idle:
       return IdlePriority{};
+    case Attribute::cpu_burst:
+      return CpuBurst{static_cast<std::uint64_t>(value.integer(0, std::int64_t{1} << 44))};
     case Attribute::cpus:
       break;
   }
@@ -29,6 +31,7 @@ void write_value(JsonWriter& out, const AttributeValue& value) {
     void operator()(const MemoryHigh& limit) const { out.value(limit.bytes); }
     void operator()(const MemoryNodes& bound) const { out.value(bound.nodes); }
     void operator()(const IdlePriority&) const { out.value(true); }
+    void operator()(const CpuBurst& burst) const { out.value(burst.us); }
   };
   std::visit(Write{out}, value);
 }

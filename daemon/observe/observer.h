@@ -84,7 +84,11 @@ class Observer {
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
   // Whether a policy may change an attribute that is read only then (model/attribute.h).
-  void want(model::Attribute attribute, bool wanted) { wanted_[attribute] = wanted; }
+  void want(model::Attribute attribute, bool wanted) {
+    wanted_[attribute] = wanted;
+    if (wanted)
+      sampler_.want(attribute, true);  // a policy must know its owner's value before it sets its own
+  }
   // CPU time of the next read() for the workloads that users made; each is read when it is its turn.
   void set_share_of_users(std::int64_t share_ns) { sampler_.set_share(share_ns); }
 

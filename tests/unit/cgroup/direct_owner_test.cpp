@@ -191,6 +191,36 @@ TEST_F(DirectOwnerTest, AQuotaLeavesTheBurstAndSaysWhereThatIsInTheWay) {
               HasSubstr("cpu.max.burst is 50000 us"));
 }
 
+TEST_F(DirectOwnerTest, ABurstIsWrittenAndPutBack) {
+  tree.make("a", "", "60000 100000");
+  const FoundWorkload group = tree.found("a");
+  const auto original = owner.original(target(group), Attribute::cpu_burst);
+  ASSERT_TRUE(original);
+  ASSERT_TRUE(owner.set(target(group), burst("60000")));
+  EXPECT_EQ(tree.get("a", "cpu.max.burst"), "60000");
+  EXPECT_EQ(text(owner.current(target(group), Attribute::cpu_burst)), "60000");
+  EXPECT_EQ(owner.reset(target(group), *original), burst("0"));
+  EXPECT_EQ(tree.get("a", "cpu.max.burst"), "0");
+}
+
+TEST_F(DirectOwnerTest, ABurstAboveTheQuotaIsNamedWithTheQuota) {
+  tree.make("a", "", "60000 100000");
+  const FoundWorkload group = tree.found("a");
+  EXPECT_EQ(burst_above(*group.cgroup, burst("60000")), std::nullopt);
+  EXPECT_THAT(burst_above(*group.cgroup, burst("60001")).value(), HasSubstr("the quota is 60000 us"));
+  tree.put("a", "cpu.max", "max 100000");
+  EXPECT_EQ(burst_above(*group.cgroup, burst("60001")), std::nullopt) << "the kernel compares with no quota";
+}
+
+TEST_F(DirectOwnerTest, AnOldKernelHasNoBurst) {
+  tree.make("a");
+  std::filesystem::remove(tree.root() / "a/cpu.max.burst");
+  const auto refused = owner.set(target(tree.found("a")), burst("1000"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind(), model::ErrorKind::unavailable);
+  EXPECT_THAT(refused.error().message(), HasSubstr("older than Linux 5.14"));
+}
+
 TEST_F(DirectOwnerTest, MissingControllerNamesTheGroupThatWithholdsIt) {
   put_file(tree.root() / "cgroup.subtree_control", "cpuset cpu memory\n");
   put_file(tree.root() / "a/cgroup.subtree_control", "cpu memory\n");

@@ -84,6 +84,8 @@ void copy(Attribute attribute, const UnitSetting& from, UnitSetting& to) {
     case Attribute::cpu_idle:
       to.cpu_weight = from.cpu_weight;
       break;
+    case Attribute::cpu_burst:
+      break;
   }
 }
 
@@ -452,6 +454,8 @@ void FakeSystemd::change(const std::string& name, Attribute attribute, const Uni
       lines = {setting.cpu_weight == kInfinity     ? "CPUWeight="
                : setting.cpu_weight == kIdleWeight ? "CPUWeight=idle"
                                                    : "CPUWeight=" + std::to_string(setting.cpu_weight)};
+      break;
+    case Attribute::cpu_burst:
       break;
   }
   const std::vector<std::string> names = drop_in_names(attribute);

@@ -150,6 +150,19 @@ TEST_F(SystemdOwnerTest, IdlePriorityIsSetAndTheWeightPutBack) {
   EXPECT_TRUE(nothing_left());
 }
 
+TEST_F(SystemdOwnerTest, ABurstOfAUnitIsWrittenDirectlyAndStaysWhenSystemdReloads) {
+  add();
+  tree.put(kGroup, "cpu.max.burst", "0");
+  Writer writer = this->writer();
+  ASSERT_TRUE(writer.set(web(), burst("50000")));
+  EXPECT_EQ(journal->records()[0].owner, "direct");
+  systemd->daemon_reload();
+  EXPECT_EQ(tree.get(kGroup, "cpu.max.burst"), "50000");
+  writer.restore_all();
+  EXPECT_EQ(tree.get(kGroup, "cpu.max.burst"), "0");
+  EXPECT_TRUE(nothing_left());
+}
+
 TEST_F(SystemdOwnerTest, AWeightThatBerthLostComesBackWhenAnotherProgramEndsIdlePriority) {
   systemd->add(kUnit, {kGroup, setting_of(priority("0 300"))});
   ASSERT_EQ(tree.get(kGroup, "cpu.weight"), "300");

@@ -60,6 +60,9 @@ TEST(Value, IdlePriorityHasTheWeightThatGoesWithIt) {
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0\n"), "0");
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0 100"), "0") << "what the kernel makes of a write of 0";
   EXPECT_EQ(canonical(Attribute::cpu_idle, "0 10000"), "0 10000");
+  EXPECT_EQ(canonical(Attribute::cpu_burst, "50000\n"), "50000");
+  for (const char* text : {"", "max", "-1", "1 100000", "99999999999999999999"})
+    EXPECT_TRUE(refused(Attribute::cpu_burst, text)) << text;
   for (const char* text : {"", "2", "-1", "1 100", "0 0", "0 10001", "0 x", "idle"}) {
     EXPECT_TRUE(refused(Attribute::cpu_idle, text)) << text;
   }

@@ -19,6 +19,8 @@ inline Value memory(const std::string& text) { return value(Attribute::memory_hi
 inline Value nodes(const std::string& text) { return value(Attribute::memory_nodes, text); }
 inline Value priority(const std::string& text) { return value(Attribute::cpu_idle, text); }
 
+inline Value burst(const std::string& text) { return value(Attribute::cpu_burst, text); }
+
 inline std::string text(const std::optional<Value>& value) { return value ? to_text(*value) : "nothing"; }
 inline std::string text(const model::Result<Value>& value) {
   return value ? to_text(*value) : "error: " + value.error().message();

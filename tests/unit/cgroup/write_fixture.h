@@ -63,6 +63,7 @@ class ControlTree {
     put_file(root() / path / "cpu.max", quota + "\n");
     put_file(root() / path / "memory.high", memory_high + "\n");
     put_file(root() / path / "cpuset.mems", "\n");
+    put_file(root() / path / "cpu.max.burst", "0\n");
     put_file(root() / path / "cpu.idle", "0\n");
     put_file(root() / path / "cpu.weight", "100\n");
   }

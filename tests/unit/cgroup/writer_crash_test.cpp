@@ -168,6 +168,8 @@ std::string ours(Attribute attribute, int n) {
       return std::to_string(200 + n);
     case Attribute::cpu_idle:
       return "1";
+    case Attribute::cpu_burst:
+      return std::to_string(90'000 + n);
     case Attribute::memory_high:
       break;
   }
@@ -183,6 +185,8 @@ std::string theirs(Attribute attribute, int n) {
       return std::to_string(n);
     case Attribute::cpu_idle:
       return "0 " + std::to_string(1 + n);  // never the kernel's own, which no other program wrote
+    case Attribute::cpu_burst:
+      return std::to_string(40'000 + n);
     case Attribute::memory_high:
       break;
   }

@@ -176,6 +176,8 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
                 .cpu_idle = one_in(6)};
   if (one_in(6)) made.left_alone = "it owns vCPUs 1,3";
   made.cpu_idle = one_in(4);
+  if (one_in(4)) made.others[Attribute::cpu_burst] = CpuBurst{200'000};
+  if (one_in(6)) made.fixed.others.insert(Attribute::cpu_burst);
   made.borrow = !one_in(4);
   made.force = one_in(4);
   made.shares = one_in(6);

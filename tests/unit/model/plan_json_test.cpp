@@ -52,6 +52,10 @@ TEST(PlanJson, ReadsEveryKindOfAction) {
             Action::What(Set{"w", IdlePriority{}}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":false)").what,
             Action::What(GiveBack{"w", Attribute::cpu_idle}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-burst","workload":"w","cpu_burst_us":200000)").what,
+            Action::What(Set{"w", CpuBurst{200'000}}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-burst","workload":"w","cpu_burst_us":null)").what,
+            Action::What(GiveBack{"w", Attribute::cpu_burst}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":null)").what,
             Action::What(Set{"w", MemoryHigh{}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-high","workload":"w","memory_high_bytes":5)").what,

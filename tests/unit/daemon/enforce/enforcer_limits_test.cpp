@@ -179,6 +179,42 @@ TEST_F(EnforcerLimitsTest, AQuotaKeepsTheWorkloadsPeriodAndItsBurst) {
   EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "5000");
 }
 
+TEST_F(EnforcerLimitsTest, ABurstIsSetShownAndPutBack) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "200000 100000");
+  node.put("batch/x", "cpu.max.burst", "0");
+  start();
+  observer->want(model::Attribute::cpu_burst, true);
+  look();
+  const auto workload = [this] { return *find_workload(observer->snapshot(), "batch/x"); };
+  EXPECT_EQ(value_in(workload(), model::Attribute::cpu_burst), std::nullopt);
+  carry_out(
+      plan_of({{model::Set{"batch/x", model::CpuBurst{200'000}}, "quota", "d-000000000004", "because"}}));
+  EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "200000");
+  ASSERT_EQ(results(), (Results{"set-cpu-burst batch/x applied"}));
+  EXPECT_EQ(entries[0].old_value, "0");
+  EXPECT_EQ(entries[0].new_value, "200000");
+  look();
+  EXPECT_EQ(value_in(workload(), model::Attribute::cpu_burst),
+            model::AttributeValue(model::CpuBurst{200'000}));
+  EXPECT_FALSE(workload().fixed.others.contains(model::Attribute::cpu_burst));
+  carry_out(plan_of(
+      {{model::GiveBack{"batch/x", model::Attribute::cpu_burst}, "quota", "d-000000000005", "because"}}));
+  EXPECT_EQ(node.get("batch/x", "cpu.max.burst"), "0");
+  EXPECT_EQ(actuators->journal().size(), 0U);
+}
+
+TEST_F(EnforcerLimitsTest, ABurstThatItsOwnerSetIsNotBerths) {
+  node.add_group("batch/x");
+  node.put("batch/x", "cpu.max.burst", "5000");
+  start();
+  observer->want(model::Attribute::cpu_burst, true);
+  look();
+  const auto* workload = find_workload(observer->snapshot(), "batch/x");
+  EXPECT_EQ(value_in(*workload, model::Attribute::cpu_burst), std::nullopt);
+  EXPECT_TRUE(workload->fixed.others.contains(model::Attribute::cpu_burst));
+}
+
 TEST_F(EnforcerLimitsTest, ASqueezedCacheIsNoLoan) {
   node.add_group("batch/x");
   start();

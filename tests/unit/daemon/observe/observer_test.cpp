@@ -579,9 +579,12 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   EXPECT_EQ(fixed({{{"web/a", model::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
   unmanaged["web/a"].reason = "a foreign writer";
-  EXPECT_EQ(fixed({}),
-            (model::FixedLimits{
-                .cpu = true, .memory = true, .life = true, .memory_nodes = true, .cpu_idle = true}));
+  EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true,
+                                           .memory = true,
+                                           .life = true,
+                                           .memory_nodes = true,
+                                           .cpu_idle = true,
+                                           .others = {model::Attribute::cpu_burst}}));
 }
 
 TEST_F(ObserverTest, AppliesOverrides) {
