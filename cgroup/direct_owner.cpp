@@ -296,9 +296,13 @@ model::Result<void> DirectOwner::relinquish(const Target& target, const Original
   return {};
 }
 
+// Before Linux 6.10 and 6.1.93, a write to cpu.max also leaves a thousandth of the burst: cpu_max_write() in
+// kernel/sched/core.c took microseconds for nanoseconds.
 model::Result<bool> DirectOwner::merged(const Target& /*target*/, const Original& /*original*/,
-                                        const Value& /*written*/, const Value& /*current*/) {
-  return false;
+                                        const Value& written, const Value& current) {
+  const auto* ours = std::get_if<CpuBurst>(&written);
+  const auto* now = std::get_if<CpuBurst>(&current);
+  return ours != nullptr && now != nullptr && now->us == ours->us / 1000;
 }
 
 }  // namespace berth::cgroup

@@ -44,12 +44,14 @@ struct Usage {
   std::uint64_t used_ns = 0;
   std::int64_t read_ns = 0;
   bool bulk = false;  // from a bulk reading: counted since that began to count, not since the group was made
-  std::optional<std::uint64_t> throttled;  // periods cut short by the quota, since the group was made
+  std::optional<std::uint64_t> throttled;     // periods cut short by the quota, since the group was made
+  std::optional<std::uint64_t> throttled_ns;  // the time that all its run queues lost by that
 };
 
 // The same count, of the reading that cpu_throttled was last computed for.
 struct Throttled {
   std::uint64_t periods = 0;
+  std::optional<std::uint64_t> lost_ns;  // the time that they cost
   std::int64_t read_ns = 0;
 };
 
@@ -145,6 +147,11 @@ struct Sampler::State {
     drop(entry.cpu_pressure);
   }
 
+  static void take_stops(Usage& usage, std::string_view cpu_stat) {
+    usage.throttled = parse_nr_throttled(cpu_stat);
+    usage.throttled_ns = parse_throttled_ns(cpu_stat);
+  }
+
   // nullopt where it cannot be read; then sets `gone` if the group is gone.
   std::optional<Usage> read_usage(Entry& entry) {
     std::array<char, 4096> buffer;
@@ -157,18 +164,20 @@ struct Sampler::State {
     const std::int64_t read_ns = os::monotonic_ns();
     const auto usage_usec = parse_cpu_usage_usec(*text);
     if (!usage_usec) return std::nullopt;
-    return Usage{*usage_usec * 1000, read_ns, false,
-                 entry.period_us == 0 ? std::nullopt : parse_nr_throttled(*text)};
+    Usage usage{*usage_usec * 1000, read_ns, false, std::nullopt, std::nullopt};
+    if (entry.period_us != 0) take_stops(usage, *text);
+    return usage;
   }
 
   // The usage of a bulk reading; throttling from the file where the bulk reading has none.
   std::optional<Usage> taken_usage(Entry& entry, const model::CgroupReading& known, std::int64_t read_ns) {
-    Usage usage{known.subtree.run_ns, read_ns, true, std::nullopt};
+    Usage usage{known.subtree.run_ns, read_ns, true, std::nullopt, std::nullopt};
     if (entry.period_us == 0) return usage;
     usage.throttled = known.accounts.throttled;
+    usage.throttled_ns = known.accounts.throttled_ns;
     if (usage.throttled) return usage;
     std::array<char, 4096> buffer;
-    if (const auto text = read(entry, entry.cpu_stat, buffer)) usage.throttled = parse_nr_throttled(*text);
+    if (const auto text = read(entry, entry.cpu_stat, buffer)) take_stops(usage, *text);
     return usage;
   }
 
@@ -189,12 +198,14 @@ struct Sampler::State {
 
   static void take_throttling(Entry& entry, const std::optional<Usage>& usage) {
     std::optional<double>& share = entry.last->cpu_throttled;
+    std::optional<double>& lacked = entry.last->cpu_lacked;
     if (!usage || !usage->throttled || entry.period_us == 0) {
       share.reset();
+      lacked.reset();
       entry.throttled.reset();
       return;
     }
-    const Throttled now{*usage->throttled, usage->read_ns};
+    const Throttled now{*usage->throttled, usage->throttled_ns, usage->read_ns};
     const auto before = entry.throttled;
     if (before && now.periods >= before->periods) {
       const std::int64_t interval_ns = now.read_ns - before->read_ns;
@@ -202,8 +213,12 @@ struct Sampler::State {
       const double cut_ns =
           static_cast<double>(now.periods - before->periods) * static_cast<double>(entry.period_us) * 1000;
       share = std::min(1.0, cut_ns / static_cast<double>(interval_ns));
+      lacked.reset();
+      if (now.lost_ns && before->lost_ns && *now.lost_ns >= *before->lost_ns)
+        lacked = static_cast<double>(*now.lost_ns - *before->lost_ns) / static_cast<double>(interval_ns);
     } else {
       share.reset();
+      lacked.reset();
     }
     entry.throttled = now;
   }
@@ -409,6 +424,7 @@ struct Sampler::State {
     last.sample.reset();
     last.cpu_pressure_some_avg10.reset();
     last.cpu_throttled.reset();
+    last.cpu_lacked.reset();
     last.cpi.reset();
     last.llc_misses_per_s.reset();
     last.cache_bytes.reset();

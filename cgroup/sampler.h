@@ -95,6 +95,9 @@ class Sampler {
     // had to wait. It is nr_throttled (cpu.stat; Linux, scheduler/sched-bwc) times the period, divided by the
     // time. Periods in which nothing ran count. nullopt without a quota of its own, and without two readings.
     std::optional<double> cpu_throttled;
+    // Cores that it would have used more, had the quota not stopped it: the increase of throttled_usec in the
+    // same time, by that time. The kernel adds up the time of each vCPU. nullopt likewise.
+    std::optional<double> cpu_lacked;
     // Cycles per instruction, and misses of the last-level cache a second, since the reading before. nullopt
     // without a sample, without performance counters, and where nothing ran.
     std::optional<double> cpi;

@@ -31,6 +31,12 @@ std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat) {
   return model::to_number<std::uint64_t>(without_end(value_of(cpu_stat, "usage_usec")));
 }
 
+std::optional<std::uint64_t> parse_throttled_ns(std::string_view cpu_stat) {
+  constexpr std::uint64_t kMost_us = UINT64_MAX / 1000;
+  const auto us = model::to_number<std::uint64_t>(without_end(value_of(cpu_stat, "throttled_usec")));
+  return us && *us <= kMost_us ? std::optional(*us * 1000) : std::nullopt;
+}
+
 std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat) {
   return model::to_number<std::uint64_t>(without_end(value_of(cpu_stat, "nr_throttled")));
 }

@@ -12,6 +12,8 @@ namespace berth::cgroup {
 std::optional<std::uint64_t> parse_cpu_usage_usec(std::string_view cpu_stat);
 // `nr_throttled` of cpu.stat, which only a group with the cpu controller has.
 std::optional<std::uint64_t> parse_nr_throttled(std::string_view cpu_stat);
+// `throttled_usec`, in nanoseconds; likewise.
+std::optional<std::uint64_t> parse_throttled_ns(std::string_view cpu_stat);
 // `inactive_file` of memory.stat: page cache not used of late, which the kernel reclaims first; bytes.
 std::optional<std::uint64_t> parse_inactive_file(std::string_view memory_stat);
 // memory.current, or memory.high. nullopt for "max", and for more than any host has (above model::kMaxBytes).

@@ -210,7 +210,7 @@ bool drop_in_holds(Attribute attribute, std::string_view text, const UnitSetting
 }
 
 CpuMax whole_percents(const CpuMax& limit) {
-  if (!limit.quota_us) return limit;
+  if (!limit.quota_us) return CpuMax();  // systemd writes its default period then
   const std::uint64_t period = limit.period_us;
   const std::uint64_t nearest = (*limit.quota_us * 100 + period / 2) / period;
   const std::uint64_t least = (CpuMax::kMinQuotaUs * 100 + period - 1) / period;

@@ -36,8 +36,8 @@ std::vector<std::string> kinds() {
   return list;
 }
 // "foreign-writer" and "operator" stand where no policy decided.
-const std::vector<std::string> kPolicies{"interference", "straggler", "eviction",      "oversell",
-                                         "placement",    "operator",  "foreign-writer"};
+const std::vector<std::string> kPolicies{"interference", "straggler", "eviction", "oversell",
+                                         "placement",    "quota",     "operator", "foreign-writer"};
 
 std::string check(const std::vector<std::string>& known, const char* what, const std::string& value) {
   if (std::find(known.begin(), known.end(), value) != known.end()) return "";

@@ -47,6 +47,7 @@ const char* cause_in_words(std::string_view cause) {
   if (cause == "extended") return "a straggler was given more";
   if (cause == "reclaimed") return "it lends what it does not use";
   if (cause == "preempted") return "it was shrunk for a straggler";
+  if (cause == "lifted") return "it only hinders the service on vCPUs of its own";
   return "berth changed it";
 }
 
@@ -320,6 +321,8 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
   if (limits.is_object() && !flag_of(workload, "pending")) {
     render_limit(out, "CPU quota", member(limits, "cpu_quota"), cores);
     render_limit(out, "memory.high", member(limits, "memory_high_bytes"), bytes);
+    if (const auto why = text_of(workload, "lifted"); !why.empty()) say(out, "CPU quota lifted: " + why);
+    if (const auto why = text_of(workload, "bursting"); !why.empty()) say(out, "CPU burst: " + why);
   }
   render_pin(out, workload, style);
   render_pool(out, workload, style);

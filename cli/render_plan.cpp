@@ -205,6 +205,10 @@ void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapsh
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);
+  if (plan.findings.quota) {
+    list_findings(out, style, "CPU quotas that are lifted", plan.findings.quota->lifted);
+    list_findings(out, style, "CPU quotas with a burst", plan.findings.quota->bursting);
+  }
   if (plan.findings.eviction) render_spark(out, *plan.findings.eviction, style);
   if (plan.findings.oversell) render_oversell(out, *plan.findings.oversell, style);
   if (plan.findings.placement) render_placement(out, *plan.findings.placement, style);

@@ -176,8 +176,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
                                  whole(status, "relocations")));
-  line("limits", fmt::format("{} extended, {} reclaimed, {} preempted", whole(held, "extended"),
-                             whole(held, "reclaimed"), whole(held, "preempted")));
+  line("limits", fmt::format("{} extended, {} reclaimed, {} preempted, {} lifted", whole(held, "extended"),
+                             whole(held, "reclaimed"), whole(held, "preempted"), whole(held, "lifted")));
   const Document& evictions = member(status, "evictions");
   if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
     line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),

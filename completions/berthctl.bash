@@ -47,7 +47,7 @@ _berthctl() {
     _berthctl_split
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
     local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload"
-    local policies="interference straggler eviction oversell placement"
+    local policies="interference straggler eviction oversell placement quota"
     local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-idle set-cpu-burst evict advertise admit restore leaf foreign"
     local global="--help --version --json --no-pager"
     local command="" position=0 i

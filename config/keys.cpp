@@ -353,6 +353,12 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   add_spark_specs(specs);
   add_eviction_specs(specs);
 
+  static constexpr auto quota = [](Settings & s) -> auto& { return s.policies.quota; };
+  specs.push_back(boolean_key<Settings>(
+      "quota.lift", +[](Settings & s) -> auto& { return quota(s).lift; }));
+  specs.push_back(boolean_key<Settings>(
+      "quota.burst", +[](Settings & s) -> auto& { return quota(s).burst; }));
+
   static constexpr auto oversell = [](Settings & s) -> auto& { return s.policies.oversell; };
   using policies::PeakMethod;
   specs.push_back(choice_key<Settings, PeakMethod>(

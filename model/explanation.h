@@ -64,6 +64,8 @@ struct WorkloadExplanation {
   std::optional<Lender> lending;              // of an instance, while interference.borrow is on
   std::optional<Borrower> borrowing;          // of best-effort work; likewise
   std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
+  std::optional<std::string> lifted;          // why its CPU quota is lifted
+  std::optional<std::string> bursting;        // why it has a burst
   std::optional<StragglerTask> task;
   std::optional<RedundantTask> redundant;
   std::optional<std::string> keeping;  // why it lends nothing although it would be redundant

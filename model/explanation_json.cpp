@@ -110,6 +110,8 @@ static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
   io.nullable("lending", explained.lending, as::object);
   io.nullable("borrowing", explained.borrowing, as::object);
   io.nullable("pool", explained.pool, as::object);
+  io.nullable("lifted", explained.lifted, as::text);
+  io.nullable("bursting", explained.bursting, as::text);
   io.nullable("task", explained.task, as::object);
   io.nullable("redundant", explained.redundant, as::object);
   io.nullable("keeping", explained.keeping, as::text);

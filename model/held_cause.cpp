@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/held_cause.h"
 
+#include <algorithm>
+
 namespace berth::model {
 
 HeldCause held_cause(const Plan& plan, const Workload* subject, const std::string& workload,
                      Resource resource, std::optional<HeldCause> before) {
+  const auto& quota = plan.findings.quota;
+  const auto names = [&](const WorkloadFinding& finding) { return finding.workload == workload; };
+  if (quota && resource == Resource::cpu && std::ranges::any_of(quota->lifted, names))
+    return HeldCause::lifted;
   if (subject != nullptr && subject->workload_class == WorkloadClass::latency_sensitive)
     return HeldCause::extended;
   auto cause = before.value_or(HeldCause::reclaimed);

@@ -109,6 +109,8 @@ const char* to_string(HeldCause cause) {
       return "extended";
     case HeldCause::reclaimed:
       return "reclaimed";
+    case HeldCause::lifted:
+      return "lifted";
     case HeldCause::preempted:
       break;
   }

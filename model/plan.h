@@ -170,6 +170,13 @@ struct InterferenceFindings {
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 
+// policies/quota/README.md. Ascending by workload.
+struct QuotaFindings {
+  std::vector<WorkloadFinding> lifted;    // their quota only hinders
+  std::vector<WorkloadFinding> bursting;  // they have a burst, or get one
+  friend bool operator==(const QuotaFindings&, const QuotaFindings&) = default;
+};
+
 // One member per policy; nullopt where it did not run.
 struct Findings {
   std::optional<InterferenceFindings> interference;
@@ -177,6 +184,7 @@ struct Findings {
   std::optional<EvictionFindings> eviction;
   std::optional<OversellFindings> oversell;
   std::optional<PlacementFindings> placement;
+  std::optional<QuotaFindings> quota = {};
   friend bool operator==(const Findings&, const Findings&) = default;
 };
 

@@ -113,12 +113,19 @@ void fields(Io& io, Of<Io, Action>& action) {
 }
 
 template <typename Io>
+void fields(Io& io, Of<Io, QuotaFindings>& quota) {
+  io.optional("lifted", quota.lifted, as::list(as::object));
+  io.optional("bursting", quota.bursting, as::list(as::object));
+}
+
+template <typename Io>
 void fields(Io& io, Of<Io, Findings>& findings) {
   io.if_set("interference", findings.interference, as::object);
   io.if_set("straggler", findings.straggler, as::object);
   io.if_set("eviction", findings.eviction, as::object);
   io.if_set("oversell", findings.oversell, as::object);
   io.if_set("placement", findings.placement, as::object);
+  io.if_set("quota", findings.quota, as::object);
 }
 
 template <typename Io>

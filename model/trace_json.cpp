@@ -29,8 +29,8 @@ constexpr const char* kEnd = "berth.trace-end/1";
 // Those of reading_fields().
 template <typename AnyWorkload>
 auto readings_of(AnyWorkload& workload) {
-  return std::tie(workload.cpu_throttled, workload.cpu_pressure, workload.cpi, workload.llc_misses_per_s,
-                  workload.cpu_time_s, workload.cache_bytes);
+  return std::tie(workload.cpu_throttled, workload.cpu_lacked, workload.cpu_pressure, workload.cpi,
+                  workload.llc_misses_per_s, workload.cpu_time_s, workload.cache_bytes);
 }
 
 // Whether two workloads of one run differ in nothing but readings and samples.

@@ -40,6 +40,7 @@ enum class HeldCause {
   extended,   // a straggler was given more
   reclaimed,  // a best-effort workload lends what it does not use
   preempted,  // a best-effort workload was shrunk beyond the part that it does not use
+  lifted,     // a quota that only hinders an instance on vCPUs of its own
 };
 
 struct HeldLimit {
@@ -110,8 +111,9 @@ struct Workload {
       spared;  // why it is never evicted: what else would end with it; nullopt: it may be
   std::vector<std::string> gpus;
   std::optional<OriginalLimits> original;
-  std::optional<HeldLimit> held_cpu;     // berth's change of cpu_quota_cores
-  std::optional<HeldLimit> held_memory;  // berth's change of memory_high_bytes
+  std::optional<HeldLimit> held_cpu;                // berth's change of cpu_quota_cores
+  std::optional<HeldLimit> held_memory;             // berth's change of memory_high_bytes
+  std::optional<std::uint64_t> cpu_period_us = {};  // of the quota; nullopt: 100 ms, or there is no quota
   FixedLimits fixed;
   // Why berth changes nothing of it although a rule names it: it has vCPUs that another program gave it;
   // nullopt: berth manages it, as far as the snapshot tells.
@@ -122,6 +124,8 @@ struct Workload {
   std::optional<double> evicted_at;     // epoch seconds since when berth has been evicting it
   // Share of the last sample's time, 0..1, for which its own CPU quota kept it from running.
   std::optional<double> cpu_throttled;
+  // Cores that it lacked in that time, because its quota kept threads from running that could run.
+  std::optional<double> cpu_lacked = {};
   // Of a pinned service: share of the last ten seconds, 0..1, in which a thread of it waited for a vCPU
   // ("some" of cpu.pressure).
   std::optional<double> cpu_pressure = {};

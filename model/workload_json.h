@@ -19,7 +19,8 @@ namespace berth::model {
 
 inline constexpr std::array kWorkloadClasses{WorkloadClass::latency_sensitive, WorkloadClass::best_effort};
 inline constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
-inline constexpr std::array kHeldCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted};
+inline constexpr std::array kHeldCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted,
+                                        HeldCause::lifted};
 
 inline const char* role_name(SparkRole role) { return role == SparkRole::executor ? "executor" : "driver"; }
 
@@ -101,6 +102,7 @@ void service_field(Io& io, AnyWorkload& workload) {
 template <typename Io>
 void reading_fields(Io& io, Of<Io, Workload>& workload) {
   io.nullable_if_set("cpu_throttled", workload.cpu_throttled, as::fraction);
+  io.nullable_if_set("cpu_lacked", workload.cpu_lacked, as::amount);
   io.nullable_if_set("cpu_pressure", workload.cpu_pressure, as::fraction);
   io.nullable_if_set("cpi", workload.cpi, as::number{0, kMostResponse});
   io.nullable_if_set("llc_misses_per_s", workload.llc_misses_per_s, as::number{0, kMostMisses});
@@ -144,6 +146,7 @@ void fields(Io& io, Of<Io, Workload>& workload) {
                   held.nullable_if_set("memory", it.held_memory, as::object);
                 }));
   }
+  io.nullable_if_set("cpu_period_us", workload.cpu_period_us, as::integer{1000, 1000000});
   io.nullable_if_set("fixed", workload.fixed, as::object);
   io.nullable_if_set("left_alone", workload.left_alone, as::text);
   io.nullable_if_set("straggled_at", workload.straggled_at, as::time);

@@ -9,6 +9,7 @@
 #include "policies/oversell/policy.h"
 #include "policies/oversell/score.h"
 #include "policies/placement/rank.h"
+#include "policies/quota/policy.h"
 #include "policies/straggler/policy.h"
 #include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
@@ -25,8 +26,8 @@
 namespace berth::policies {
 
 const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"interference", "straggler", "eviction", "oversell",
-                                              "placement"};
+  static const std::vector<std::string> names{"interference", "straggler", "eviction",
+                                              "oversell",     "placement", "quota"};
   return names;
 }
 
@@ -55,6 +56,15 @@ std::optional<PolicySettings> sparing_owned_cpus(const model::Snapshot& snapshot
   PolicySettings sparing = settings;
   sparing.interference.reserved_cpus |= owned;
   return sparing;
+}
+
+// Instances that have no vCPUs of their own after these proposals.
+std::set<std::string> losing_vcpus(const model::Plan& plan, const std::vector<model::Action>& proposals) {
+  std::set<std::string> ids = without_own_vcpus(plan);
+  for (const model::Action& action : proposals) {
+    if (action.gives_back(model::Attribute::cpus)) ids.insert(*action.workload());
+  }
+  return ids;
 }
 
 }  // namespace
@@ -103,6 +113,11 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     InterferenceProposal proposal =
         propose_pins(ordered, settings.interference, grown, bins, settings.safety.repin_cooldown_s);
     plan.findings.interference = std::move(proposal.findings);
+    std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
+  }
+  if (runs("quota")) {
+    QuotaProposal proposal = propose_quotas(ordered, settings.quota, losing_vcpus(plan, proposals));
+    plan.findings.quota = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   if (runs("eviction")) {

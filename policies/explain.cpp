@@ -109,6 +109,11 @@ bool is_grown(const WorkloadExplanation& explained) {
   return explained.task && (explained.task->vcpus || explained.task->granted != model::Resources{});
 }
 
+void add_quota(const model::QuotaFindings& findings, WorkloadExplanation& explained) {
+  explained.lifted = reason_for(findings.lifted, explained.workload.id);
+  explained.bursting = reason_for(findings.bursting, explained.workload.id);
+}
+
 // Taken shares form one pool without fixed recipients. So this lists all shares held for stragglers, by their
 // payers.
 void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained) {
@@ -169,6 +174,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }
   if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
+  if (plan.findings.quota) add_quota(*plan.findings.quota, explained);
   if (plan.findings.eviction) add_eviction(*plan.findings.eviction, explained);
   add_payers(snapshot, explained);
   for (const model::Action& action : plan.actions) {

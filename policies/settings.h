@@ -5,6 +5,7 @@
 #include "policies/interference/settings.h"
 #include "policies/oversell/settings.h"
 #include "policies/placement/settings.h"
+#include "policies/quota/settings.h"
 #include "policies/straggler/settings.h"
 
 namespace berth::policies {
@@ -22,6 +23,7 @@ struct PolicySettings {
   EvictionSettings eviction;
   OversellSettings oversell;
   PlacementSettings placement;
+  QuotaSettings quota;
   SafetySettings safety;
 };
 

@@ -49,6 +49,9 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
   Share share;
   share.asked = cpu ? cpu_asked(workload) : memory_asked(workload);
   share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
+  // A lifted quota limits nothing.
+  if (cpu && workload.held_cpu && workload.held_cpu->cause == model::HeldCause::lifted)
+    share.limit = std::nullopt;
   share.whole = cpu && !share.limit && owns_vcpus(workload);
   share.allocation = share.limit ? share.limit : share.asked;
   if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);

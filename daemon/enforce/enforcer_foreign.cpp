@@ -64,7 +64,9 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
           }
           break;
         case cgroup::Drift::undone:
-          entry.reason = "systemd reloaded its units and lost the value that berth had set";
+          entry.reason = attribute == Attribute::cpu_burst
+                             ? "a write to cpu.max changed the burst, as old kernels do"
+                             : "systemd reloaded its units and lost the value that berth had set";
           write_again(target->second, attribute, std::move(entry), entries);
           break;
         case cgroup::Drift::foreign:

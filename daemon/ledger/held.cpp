@@ -77,6 +77,9 @@ HeldCounts count_held(const Holdings& holdings) {
         case HeldCause::preempted:
           ++counts.preempted;
           break;
+        case HeldCause::lifted:
+          ++counts.lifted;
+          break;
       }
     }
   }

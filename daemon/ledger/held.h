@@ -86,6 +86,7 @@ struct HeldCounts {
   std::size_t extended = 0;
   std::size_t reclaimed = 0;
   std::size_t preempted = 0;
+  std::size_t lifted = 0;
 };
 HeldCounts count_held(const Holdings& holdings);
 

@@ -39,6 +39,11 @@ void count_resident(const std::filesystem::path& proc_root, const std::vector<pi
   if (resident && (!sample.memory_bytes || *sample.memory_bytes < *resident)) sample.memory_bytes = *resident;
 }
 
+std::optional<std::uint64_t> period_of(const cgroup::CpuMax& limit) {
+  const bool usual = !limit.quota_us || limit.period_us == cgroup::CpuMax().period_us;
+  return usual ? std::nullopt : std::optional(limit.period_us);
+}
+
 // `quota`, `memory_high`: values held for this very run, or null.
 void take_limits(model::Workload& workload, const Held* quota, const Held* memory_high) {
   workload.original.reset();
@@ -50,7 +55,9 @@ void take_limits(model::Workload& workload, const Held* quota, const Held* memor
   if (quota != nullptr) {
     workload.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(quota->value));
     workload.held_cpu = model::HeldLimit{quota->cause, quota->since, quota->changed_at};
-    original.cpu_quota_cores = cgroup::cores_of(std::get<cgroup::CpuMax>(quota->original));
+    const auto& before = std::get<cgroup::CpuMax>(quota->original);
+    original.cpu_quota_cores = cgroup::cores_of(before);
+    workload.cpu_period_us = period_of(before);
   }
   if (memory_high != nullptr) {
     workload.memory_high_bytes = cgroup::bytes_of(std::get<model::MemoryHigh>(memory_high->value));
@@ -359,7 +366,9 @@ void Observer::fill_others(model::Workload& workload, const Entry& entry, const 
 void Observer::fill_limits(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
   workload.cpu_quota_cores = entry.reading.cpu_quota_cores;
   workload.memory_high_bytes = entry.reading.memory_high_bytes;
+  workload.cpu_period_us = period_of(entry.reading.cpu_max);
   workload.cpu_throttled = entry.reading.cpu_throttled;
+  workload.cpu_lacked = entry.reading.cpu_lacked;
   workload.cpi = entry.reading.cpi;
   workload.llc_misses_per_s = entry.reading.llc_misses_per_s;
   workload.lending.reset();

@@ -139,6 +139,7 @@ void add_node(Families& families, const StatusReport& status) {
   held(model::HeldCause::extended, status.held.extended);
   held(model::HeldCause::reclaimed, status.held.reclaimed);
   held(model::HeldCause::preempted, status.held.preempted);
+  held(model::HeldCause::lifted, status.held.lifted);
   families.gauge("berth_stragglers", "Workloads that will not finish before their deadline.",
                  static_cast<double>(status.stragglers));
   families.counter("berth_lending_misses_total",

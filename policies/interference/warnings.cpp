@@ -59,6 +59,43 @@ int vcpus_that_cover(const model::Workload& workload, double now) {
   return cores ? vcpus_for(*cores) : 1;
 }
 
+// The quota that would not have throttled the service: what it lacked was lacking in the throttled time
+// alone.
+std::optional<double> enough_cores(const model::Workload& workload, double quota) {
+  const double throttled = workload.cpu_throttled.value_or(0);
+  if (!workload.cpu_lacked || throttled <= 0) return std::nullopt;
+  constexpr double kStep = 0.1;
+  return std::ceil((quota + *workload.cpu_lacked / throttled) / kStep - 1e-9) * kStep;
+}
+
+std::optional<model::ServiceWarning> throttled_warning(const model::Workload& workload, double now) {
+  const auto quota = model::limits_of_owner(workload).cpu_quota_cores;
+  const double throttled = workload.cpu_throttled.value_or(0);
+  if (!quota || workload.left_alone || throttled <= kWaitingThrottled) return std::nullopt;
+  if (workload.vcpus && *quota < *workload.vcpus) {
+    const int vcpus = *workload.vcpus;
+    const int whole = std::max(1, static_cast<int>(std::ceil(*quota)));
+    const bool covers = whole < vcpus && whole >= vcpus_that_cover(workload, now);
+    return model::ServiceWarning{
+        .workload = workload.id,
+        .cause = model::WarningCause::quota,
+        .vcpus = covers ? std::optional(whole) : std::nullopt,
+        .reason = fmt::format("its CPU quota of {:.3g} cores is below its vcpus = {}, and throttled it for "
+                              "{:.0f} % of the last tick; raise the quota to {} cores{}",
+                              *quota, vcpus, 100 * throttled, vcpus,
+                              covers ? fmt::format(", or set vcpus = {}", whole) : "")};
+  }
+  const auto enough = enough_cores(workload, *quota);
+  return model::ServiceWarning{
+      .workload = workload.id,
+      .cause = model::WarningCause::quota,
+      .vcpus = std::nullopt,
+      .reason = fmt::format("its CPU quota of {:.3g} cores throttled it for {:.0f} % of the last tick; {}",
+                            *quota, 100 * throttled,
+                            enough ? fmt::format("a quota of {:.4g} cores would do", *enough)
+                                   : "the kernel does not tell which quota would do")};
+}
+
 std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now,
                                                 const PlaceFor& place_for) {
   std::vector<model::ServiceWarning> warnings;
@@ -88,20 +125,6 @@ std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload,
                             "it uses {:.3g} cores of the {} that it is pinned to, and its threads wait for "
                             "a vCPU in {:.0f} % of the time: it may need more than vcpus = {}",
                             *cores, workload.cpus.size(), 100 * *workload.cpu_pressure, vcpus)});
-  }
-  const auto quota = model::limits_of_owner(workload).cpu_quota_cores;
-  const double throttled = workload.cpu_throttled.value_or(0);
-  if (quota && *quota < vcpus && throttled > kWaitingThrottled) {
-    const int whole = std::max(1, static_cast<int>(std::ceil(*quota)));
-    const bool covers = whole < vcpus && whole >= vcpus_that_cover(workload, now);
-    warnings.push_back(
-        {.workload = workload.id,
-         .cause = model::WarningCause::quota,
-         .vcpus = covers ? std::optional(whole) : std::nullopt,
-         .reason = fmt::format("its CPU quota of {:.3g} cores is below its vcpus = {}, and throttled it for "
-                               "{:.0f} % of the last tick; raise the quota to {} cores{}",
-                               *quota, vcpus, 100 * throttled, vcpus,
-                               covers ? fmt::format(", or set vcpus = {}", whole) : "")});
   }
   return warnings;
 }
@@ -151,6 +174,7 @@ void find_warnings(const Workloads& workloads, const GrownRequests& grown, const
     };
     for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
       findings.warnings.push_back(std::move(warning));
+    if (auto warning = throttled_warning(*workload, now)) findings.warnings.push_back(*std::move(warning));
   }
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
     const Instance& instance = queue.instances[i];

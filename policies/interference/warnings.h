@@ -40,9 +40,12 @@ int vcpus_that_cover(const model::Workload& workload, double now);
 // The least number of vCPUs from `least` on for which the service finds a place; nullopt: there is none.
 using PlaceFor = std::function<std::optional<int>(int least)>;
 
-// "use": it uses more than its vcpus, forced or not, or its pin hides whether it would. "quota": its own CPU
-// quota is below its vcpus and throttles it. Nothing for work without vcpus, and for work that is left alone.
-// `asked`: the vCPUs that it is to own, more than it declares while it is grown.
+// "quota": its own CPU quota throttles it. nullopt for work that is left alone.
+std::optional<model::ServiceWarning> throttled_warning(const model::Workload& workload, double now);
+
+// "use": it uses more than its vcpus, forced or not, or its pin hides whether it would. Nothing for work
+// without vcpus, and for work that is left alone. `asked`: the vCPUs that it is to own, more than it declares
+// while it is grown.
 std::vector<model::ServiceWarning> own_warnings(const model::Workload& workload, int asked, double now,
                                                 const PlaceFor& place_for);
 

@@ -30,6 +30,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "policies": (PINS, OBSERVES),
     "policies/straggler": (GROWS,),
     "policies/oversell": (STATE,),
+    "policies/quota": ("test_quota.py::test_a_quota_goes_back_with_the_vcpus",),
     "config": (RELOADS, "test_service.py::test_a_bad_configuration_is_refused_by_name_and_line"),
     "bus": (BUS,),
     "daemon": (STARTS, STOPS, RELOADS),

@@ -212,6 +212,15 @@ TEST_F(DirectOwnerTest, ABurstAboveTheQuotaIsNamedWithTheQuota) {
   EXPECT_EQ(burst_above(*group.cgroup, burst("60001")), std::nullopt) << "the kernel compares with no quota";
 }
 
+TEST_F(DirectOwnerTest, AThousandthOfTheBurstIsAnOldKernelsWork) {
+  tree.make("a");
+  const FoundWorkload group = tree.found("a");
+  const Original before{burst("0"), {}};
+  EXPECT_EQ(owner.merged(target(group), before, burst("60000"), burst("60")), true);
+  EXPECT_EQ(owner.merged(target(group), before, burst("60000"), burst("61")), false);
+  EXPECT_EQ(owner.merged(target(group), before, quota("60000 100000"), quota("1000 100000")), false);
+}
+
 TEST_F(DirectOwnerTest, AnOldKernelHasNoBurst) {
   tree.make("a");
   std::filesystem::remove(tree.root() / "a/cpu.max.burst");

@@ -341,6 +341,25 @@ TEST_F(SamplerTest, ThrottlingIsTheShareOfThePeriodsThatWereCutShort) {
   EXPECT_EQ(sample().cpu_throttled, std::nullopt);
 }
 
+TEST_F(SamplerTest, WhatTheQuotaTookIsInCoresOfTheTimeBetweenTwoReadings) {
+  const auto lose = [this](int us) {
+    tree.write("a", "cpu.stat",
+               cpu_stat(1000) + "nr_throttled 1\nthrottled_usec " + std::to_string(us) + "\n");
+  };
+  lose(0);
+  const double earliest = monotonic_s();
+  EXPECT_EQ(sample().cpu_lacked, std::nullopt);
+  const double begin = monotonic_s();
+  let_pass(0.05);
+  lose(100'000);
+  const double end = monotonic_s();
+  const auto lacked = sample().cpu_lacked;
+  const double latest = monotonic_s();
+  ASSERT_TRUE(lacked);
+  EXPECT_LE(*lacked, 0.1 / (end - begin));
+  EXPECT_GE(*lacked, 0.1 / (latest - earliest));
+}
+
 TEST_F(SamplerTest, WithoutAQuotaNothingIsThrottled) {
   tree.write("a", "cpu.max", "max 100000\n");
   tree.write("a", "cpu.stat", cpu_stat(1000) + "nr_throttled 3\n");

@@ -110,7 +110,7 @@ TEST(BashCompletion, OffersModesAndSettings) {
   EXPECT_EQ(completed("set web", "c"), (Names{"class="}));
   EXPECT_EQ(completed("profile", ""), (Names{"list", "show", "export", "import", "forget", "fit"}));
   EXPECT_EQ(completed("plan --policy", ""),
-            (Names{"interference", "straggler", "eviction", "oversell", "placement"}));
+            (Names{"interference", "straggler", "eviction", "oversell", "placement", "quota"}));
 }
 
 TEST(BashCompletion, OffersWhatASettingMayBe) {

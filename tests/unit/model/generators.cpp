@@ -105,7 +105,8 @@ std::vector<UsageSample> samples(int max_samples) {
 
 HeldLimit held_limit() {
   HeldLimit held;
-  held.cause = *gen::element(HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted);
+  held.cause =
+      *gen::element(HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted, HeldCause::lifted);
   held.since = *amounts(1e9);
   held.changed_at = held.since + *amounts(1e3);
   return held;
@@ -200,6 +201,8 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   if (one_in(4)) made.pressed_at = *amounts(1e9);
   if (one_in(4)) made.progressed_at = *amounts(1e9);
   if (one_in(4)) made.cpu_throttled = *fractions();
+  if (one_in(4)) made.cpu_lacked = *amounts(8);
+  if (one_in(4)) made.cpu_period_us = 20'000;
   if (one_in(4)) made.cpu_pressure = *fractions();
   if (one_in(4)) made.cpi = *amounts(10);
   if (one_in(4)) made.llc_misses_per_s = *amounts(1e9);

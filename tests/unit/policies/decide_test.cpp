@@ -43,7 +43,8 @@ TEST(Decide, PinsBothClassesServicesFirst) {
 }
 
 TEST(Decide, RunsOnlyThePoliciesNamed) {
-  EXPECT_THAT(policy_names(), ElementsAre("interference", "straggler", "eviction", "oversell", "placement"));
+  EXPECT_THAT(policy_names(),
+              ElementsAre("interference", "straggler", "eviction", "oversell", "placement", "quota"));
   const model::Plan both = decide(mixed(), {});
   EXPECT_TRUE(both.findings.straggler.has_value());
   model::Plan plan = decide(mixed(), {}, {"interference"});

@@ -131,7 +131,8 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   std::map<std::string, double> held;
   for (const auto& sample : families.at("berth_held_limits").samples)
     held[sample.labels.at("cause")] = sample.value;
-  EXPECT_EQ(held, (std::map<std::string, double>{{"extended", 2}, {"reclaimed", 3}, {"preempted", 1}}));
+  EXPECT_EQ(held, (std::map<std::string, double>{
+                      {"extended", 2}, {"reclaimed", 3}, {"preempted", 1}, {"lifted", 0}}));
   std::map<std::string, double> decisions;
   for (const auto& sample : families.at("berth_decisions_total").samples)
     decisions[sample.labels.at("kind") + " " + sample.labels.at("result")] = sample.value;

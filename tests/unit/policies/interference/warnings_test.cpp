@@ -133,6 +133,24 @@ TEST(Warnings, APinnedServiceThatKeepsItsVcpusBusyWhileItsThreadsWaitMayNeedMore
   EXPECT_THAT(warnings(six_cores({half_idle})), IsEmpty());
 }
 
+TEST(Warnings, AThrottledServiceIsNamedWithTheQuotaThatWouldDo) {
+  model::Workload db = using_cores(latency_sensitive("db", 2), 1.45);
+  db.cpu_quota_cores = 2;
+  db.cpu_throttled = 0.5;
+  db.cpu_lacked = 0.36;
+  auto found = warnings(six_cores({db}));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_EQ(found.front().cause, WarningCause::quota);
+  EXPECT_THAT(found.front().reason, HasSubstr("throttled it for 50 % of the last tick"));
+  EXPECT_THAT(found.front().reason, HasSubstr("a quota of 2.8 cores would do"));
+  db.vcpus.reset();
+  EXPECT_THAT(warnings(six_cores({db})), SizeIs(1)) << "a service without vcpus, too";
+  db.cpu_lacked.reset();
+  found = warnings(six_cores({db}));
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found.front().reason, HasSubstr("does not tell"));
+}
+
 TEST(Warnings, AServiceThatItsQuotaThrottlesBelowItsVcpusIsNamedWithBothNumbers) {
   model::Workload db = using_cores(latency_sensitive("db", 3), 1.45);
   db.cpu_quota_cores = 1.5;

@@ -386,7 +386,7 @@ TEST(Straggler, GrowthTooSmallToBeWrittenMovesNoPin) {
   model::Workload web = late_and_pinned("web", "0-3");
   web.cpu_quota_cores = 4;
   web.deadline = 1398;  // rho is 400 / 398
-  const model::Plan plan = decide(host({web}), {});
+  const model::Plan plan = decide(host({web}), {}, {"straggler", "interference"});
   EXPECT_THAT(plan.actions, IsEmpty());
   const auto& task = plan.findings.straggler->tasks.at("web");
   EXPECT_EQ(task.vcpus, std::nullopt);

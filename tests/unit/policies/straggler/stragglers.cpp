@@ -14,6 +14,9 @@ namespace berth::policies::testing {
 namespace {
 
 model::HeldCause cause_of(const model::Plan& plan, const model::Workload& workload, bool cpu) {
+  const auto lifts = [&](const model::WorkloadFinding& finding) { return finding.workload == workload.id; };
+  if (cpu && plan.findings.quota && std::ranges::any_of(plan.findings.quota->lifted, lifts))
+    return model::HeldCause::lifted;
   for (const model::LimitMove& move : plan.findings.straggler->moves) {
     const bool same = cpu ? move.amount.cpu_cores > 0 : move.amount.memory_bytes > 0;
     if (move.workload != workload.id || !same) continue;
@@ -22,7 +25,7 @@ model::HeldCause cause_of(const model::Plan& plan, const model::Workload& worklo
     if (move.kind == model::LimitMove::Kind::preempt || was_preempted) return model::HeldCause::preempted;
     if (move.kind == model::LimitMove::Kind::reclaim) return model::HeldCause::reclaimed;
     // On the way back it stays held for what it was held for.
-    if (before) return before->cause;
+    if (before && before->cause != model::HeldCause::lifted) return before->cause;
   }
   return model::HeldCause::extended;
 }

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quota policy against the rules of its README, one workload at a time, and over the ticks of its own
+// plans.
+#include "model/standing.h"
+#include "policies/quota/policy.h"
+#include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/hosts.h"
+#include "tests/unit/policies/seeds.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace berth::policies {
+namespace {
+
+using model::Attribute;
+using model::HeldCause;
+using testing::Draws;
+
+constexpr double kHost = 8;  // more than any quota below
+
+struct Wanted {
+  std::optional<double> quota_cores;  // in force after the plan
+  std::uint64_t burst_us = 0;
+};
+
+model::Workload random_workload(Draws& draws, int number) {
+  auto workload = testing::latency_sensitive("w" + std::to_string(number), draws.number(1, 4));
+  if (draws.chance(0.2)) workload.vcpus.reset();
+  if (draws.chance(0.2)) workload.workload_class = model::WorkloadClass::best_effort;
+  if (draws.chance(0.6)) workload.cpus = testing::cpus("0-" + std::to_string(draws.number(0, 4)));
+  workload.shares = draws.chance(0.2);
+  if (draws.chance(0.1)) workload.left_alone = "it owns vCPUs";
+  if (draws.chance(0.8)) workload.cpu_quota_cores = 0.25 * draws.number(1, 20);
+  if (draws.chance(0.2)) workload.cpu_period_us = 1000U * static_cast<unsigned>(draws.number(1, 99));
+  workload.fixed.cpu = draws.chance(0.1);
+  if (draws.chance(0.1)) workload.fixed.others.insert(Attribute::cpu_burst);
+  if (draws.chance(0.3) && !workload.fixed.cpu && workload.cpu_quota_cores) {
+    workload.original =
+        model::OriginalLimits{.cpu_quota_cores = workload.cpu_quota_cores, .memory_high_bytes = {}};
+    constexpr std::array kCauses{HeldCause::lifted, HeldCause::extended, HeldCause::preempted};
+    const HeldCause cause = kCauses.at(static_cast<std::size_t>(draws.number(0, 2)));
+    workload.held_cpu = model::HeldLimit{.cause = cause, .since = 1, .changed_at = 1};
+    if (cause == HeldCause::lifted) workload.cpu_quota_cores = kHost;
+    if (cause == HeldCause::extended) *workload.cpu_quota_cores *= 2;
+    if (cause == HeldCause::preempted) *workload.cpu_quota_cores /= 2;
+  }
+  if (draws.chance(0.2)) workload.others[Attribute::cpu_burst] = model::CpuBurst{1000};
+  return workload;
+}
+
+// The rules 1 to 3 of the README.
+Wanted restated(const model::Workload& w, const QuotaSettings& settings, bool loses) {
+  const auto owner = w.held_cpu ? w.original->cpu_quota_cores : w.cpu_quota_cores;
+  const bool service = w.workload_class == model::WorkloadClass::latency_sensitive && !w.left_alone;
+  const bool lifted = w.held_cpu && w.held_cpu->cause == HeldCause::lifted;
+  bool lift = settings.lift && service && owner.has_value() && w.vcpus.has_value() && !w.cpus.empty();
+  lift = lift && !w.shares && !loses && !w.fixed.cpu && (!w.held_cpu || lifted);
+  lift = lift && *owner >= *w.vcpus;
+  if (!lift && owner && w.vcpus && settings.lift && service && !w.cpus.empty() && !w.shares && !loses &&
+      !w.fixed.cpu && (!w.held_cpu || lifted))
+    lift = *owner >= static_cast<double>(w.cpus.size());
+  Wanted wanted;
+  wanted.quota_cores = lifted || lift ? (lift ? std::optional(kHost) : owner) : w.cpu_quota_cores;
+  if (settings.burst && service && owner && !lift && !w.fixed.others.contains(Attribute::cpu_burst)) {
+    const double cores = w.held_cpu && !lifted ? std::min(*owner, *w.cpu_quota_cores) : *owner;
+    wanted.burst_us = static_cast<std::uint64_t>(
+        std::lround(cores * static_cast<double>(w.cpu_period_us.value_or(100'000U))));
+  }
+  return wanted;
+}
+
+std::uint64_t burst_of(const model::Workload& workload) {
+  const auto found = workload.others.find(Attribute::cpu_burst);
+  return found == workload.others.end() ? 0 : std::get<model::CpuBurst>(found->second).us;
+}
+
+void carry_out(const QuotaProposal& proposal, model::Snapshot& snapshot) {
+  for (const model::Action& action : proposal.actions) {
+    const auto found = std::ranges::find(snapshot.workloads, *action.workload(), &model::Workload::id);
+    if (const auto* quota = action.sets<model::CpuQuota>()) {
+      if (!found->held_cpu)
+        found->original =
+            model::OriginalLimits{.cpu_quota_cores = found->cpu_quota_cores, .memory_high_bytes = {}};
+      found->held_cpu = model::HeldLimit{.cause = HeldCause::lifted, .since = 1, .changed_at = 1};
+      if (quota->cores != kHost) found->held_cpu.reset();
+      found->cpu_quota_cores = quota->cores;
+    } else if (const auto* burst = action.sets<model::CpuBurst>()) {
+      found->others[Attribute::cpu_burst] = *burst;
+    } else {
+      RC_ASSERT(action.gives_back(Attribute::cpu_burst));
+      found->others.erase(Attribute::cpu_burst);
+    }
+  }
+}
+
+RC_GTEST_PROP(QuotaProperty, DoesWhatItsRulesSayAndRests, ()) {
+  Draws draws(*testing::any_seed());
+  model::Snapshot snapshot = testing::snapshot_of(testing::host({}));
+  for (int i = 0, count = draws.number(1, 9); i < count; ++i)
+    snapshot.workloads.push_back(random_workload(draws, i));
+  const QuotaSettings settings{.lift = draws.chance(0.8), .burst = draws.chance(0.5)};
+  std::set<std::string> losing;
+  for (const model::Workload& workload : snapshot.workloads)
+    if (draws.chance(0.1)) losing.insert(workload.id);
+
+  const model::Snapshot before = snapshot;
+  carry_out(propose_quotas(snapshot, settings, losing), snapshot);
+  for (std::size_t i = 0; i < before.workloads.size(); ++i) {
+    const model::Workload& was = before.workloads[i];
+    const model::Workload& now = snapshot.workloads[i];
+    const Wanted wanted = restated(was, settings, losing.contains(was.id));
+    RC_ASSERT(now.cpu_quota_cores == wanted.quota_cores);
+    RC_ASSERT(burst_of(now) == wanted.burst_us);
+    // The kernel would refuse anything else.
+    const double period_us = static_cast<double>(now.cpu_period_us.value_or(100'000U));
+    RC_ASSERT(!now.cpu_quota_cores ||
+              static_cast<double>(burst_of(now)) <= std::round(*now.cpu_quota_cores * period_us));
+  }
+  RC_ASSERT(propose_quotas(snapshot, settings, losing).actions.empty());
+  // Switched off, it leaves what it found.
+  carry_out(propose_quotas(snapshot, {.lift = false, .burst = false}, {}), snapshot);
+  for (std::size_t i = 0; i < before.workloads.size(); ++i) {
+    RC_ASSERT(burst_of(snapshot.workloads[i]) == 0U);
+    RC_ASSERT(model::limits_of_owner(snapshot.workloads[i]) == model::limits_of_owner(before.workloads[i]));
+  }
+}
+
+}  // namespace
+}  // namespace berth::policies
