@@ -40,7 +40,7 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
       const bool use = warning.cause == model::WarningCause::use;
       const char* uses = warning.vcpus ? "uses more than its vcpus" : "may need more than its vcpus";
-      say(use ? uses : "is throttled below its vcpus",
+      say(use ? uses : "is throttled by its CPU quota",
           {.workload = warning.workload, .reason = warning.reason});
     }
     if (const auto& absent = plan.findings.interference->absent_reserved; !absent.empty()) {

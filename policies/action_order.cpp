@@ -12,11 +12,13 @@ namespace berth::policies {
 
 namespace {
 
-enum class Phase { evict, lower, exchange, leave, gain, memory, raise, advertise };
+enum class Phase { evict, end_burst, lower, exchange, leave, gain, memory, raise, advertise };
 
 Phase phase_of(const model::Action& action, const model::Workload* workload) {
   if (std::holds_alternative<model::Evict>(action.what)) return Phase::evict;
   if (workload == nullptr) return Phase::advertise;
+  // The kernel takes no quota below the burst.
+  if (action.gives_back(model::Attribute::cpu_burst)) return Phase::end_burst;
   if (const auto limit = limit_change(action, *workload))
     return limit->wanted < limit->present ? Phase::lower : Phase::raise;
   if (action.attribute() == model::Attribute::memory_nodes) return Phase::memory;

@@ -58,13 +58,15 @@ std::optional<PolicySettings> sparing_owned_cpus(const model::Snapshot& snapshot
   return sparing;
 }
 
-// Instances that have no vCPUs of their own after these proposals.
-std::set<std::string> losing_vcpus(const model::Plan& plan, const std::vector<model::Action>& proposals) {
-  std::set<std::string> ids = without_own_vcpus(plan);
+OtherChanges changes_beside_quotas(const model::Plan& plan, const std::vector<model::Action>& proposals) {
+  OtherChanges changes;
   for (const model::Action& action : proposals) {
-    if (action.gives_back(model::Attribute::cpus)) ids.insert(*action.workload());
+    if (const auto* cpus = action.sets<model::CpuSet>()) changes.pins[*action.workload()] = *cpus;
+    if (action.gives_back(model::Attribute::cpus)) changes.pins[*action.workload()] = {};
+    if (action.attribute() == model::Attribute::cpu_quota) changes.quotas.insert(*action.workload());
   }
-  return ids;
+  for (const std::string& id : without_own_vcpus(plan)) changes.pins[id] = {};
+  return changes;
 }
 
 }  // namespace
@@ -116,7 +118,7 @@ model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settin
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }
   if (runs("quota")) {
-    QuotaProposal proposal = propose_quotas(ordered, settings.quota, losing_vcpus(plan, proposals));
+    QuotaProposal proposal = propose_quotas(ordered, settings.quota, changes_beside_quotas(plan, proposals));
     plan.findings.quota = std::move(proposal.findings);
     std::move(proposal.actions.begin(), proposal.actions.end(), std::back_inserter(proposals));
   }

@@ -3,6 +3,7 @@
 
 #include "model/bytes_text.h"
 #include "model/ground.h"
+#include "model/standing.h"
 #include "policies/victim.h"
 
 #include <algorithm>
@@ -39,6 +40,14 @@ std::optional<double> memory_asked(const model::Workload& workload) {
 
 }  // namespace
 
+bool is_lifted(const model::Workload& workload) {
+  return workload.held_cpu && workload.held_cpu->cause == model::HeldCause::lifted;
+}
+
+std::optional<double> quota_that_counts(const model::Workload& workload) {
+  return is_lifted(workload) ? model::limits_of_owner(workload).cpu_quota_cores : workload.cpu_quota_cores;
+}
+
 double Share::counted_under(const std::optional<double>& other) const {
   if (other) return *other;
   return std::max(counted(), asked.value_or(mean_use.value_or(0)));
@@ -48,16 +57,13 @@ Share share_of(const model::Workload& workload, model::Resource resource, double
   const bool cpu = resource == model::Resource::cpu;
   Share share;
   share.asked = cpu ? cpu_asked(workload) : memory_asked(workload);
-  share.limit = cpu ? workload.cpu_quota_cores : as_number(workload.memory_high_bytes);
-  // A lifted quota limits nothing.
-  if (cpu && workload.held_cpu && workload.held_cpu->cause == model::HeldCause::lifted)
-    share.limit = std::nullopt;
+  share.limit = cpu ? quota_that_counts(workload) : as_number(workload.memory_high_bytes);
   share.whole = cpu && !share.limit && owns_vcpus(workload);
   share.allocation = share.limit ? share.limit : share.asked;
   if (share.allocation && capacity > 0) share.allocation = std::min(*share.allocation, capacity);
   share.fixed = cpu ? workload.fixed.cpu : workload.fixed.memory;
   // Without the original nothing can be given back: the limit then counts as not berth's.
-  if (workload.original && !share.fixed) {
+  if (workload.original && !share.fixed && !(cpu && is_lifted(workload))) {
     share.held = cpu ? workload.held_cpu : workload.held_memory;
     share.original =
         cpu ? workload.original->cpu_quota_cores : as_number(workload.original->memory_high_bytes);

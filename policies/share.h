@@ -36,6 +36,11 @@ struct Share {
   double counted_under(const std::optional<double>& other) const;
 };
 
+// Whether the quota policy lifted its CPU quota.
+bool is_lifted(const model::Workload& workload);
+// The present CPU quota. A lifted one counts for other policies as its owner set it.
+std::optional<double> quota_that_counts(const model::Workload& workload);
+
 // CPU is allocated by the quota, else by the vCPUs that a pinned latency-sensitive workload owns (the
 // declared ones at least). Else it is allocated by the declared vCPUs. Memory is allocated by memory.high,
 // else by the request (docs/decisions/stragglers.md, allocation). `capacity`: of the host, cores or bytes; 0

@@ -127,6 +127,17 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
   const std::string what =
       fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
                   entry.new_value, entry.old_value);
+  const bool lifted = holdings_.of(attribute).at(id).cause == model::HeldCause::lifted;
+  if (lifted || attribute == Attribute::cpu_burst) {
+    // No policy needs a lifted quota or a burst, so the owner need not give up the pin for another one.
+    entry.reason = what + "; that is left alone until the workload restarts or enforcing begins again";
+    entry.result = "left";
+    const double now = entry.time;
+    entries.push_back(std::move(entry));
+    cannot_hold(target, attribute, now, what, true, entries);
+    settle_ = true;
+    return;
+  }
   // The user may have written that, to be left alone.
   const bool of_a_user = is_users_best_effort(target);
   std::uint32_t written_again = holdings_.of(attribute).at(id).reasserted;

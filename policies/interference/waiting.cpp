@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/waiting.h"
 
+#include "policies/share.h"
 #include "policies/vcpus/pin_check.h"
 
 #include <algorithm>
@@ -92,8 +93,8 @@ double mean_load(const BestEffortLoad& load, const std::vector<int>& positions) 
 int enlarged(const Workload& workload, const Node& node, const InterferenceSettings& settings) {
   const int held = static_cast<int>(workload.cpus.size());
   int most = static_cast<int>(std::min<long>(long{kMostGrowth} * *workload.vcpus, node.usable_count()));
-  if (workload.cpu_quota_cores)
-    most = std::min(most, static_cast<int>(std::min<double>(most, std::ceil(*workload.cpu_quota_cores))));
+  if (const auto quota = quota_that_counts(workload))
+    most = std::min(most, static_cast<int>(std::min<double>(most, std::ceil(*quota))));
   if (!(settings.min_gain < 1)) return 0;
   const double more = std::max(1.0, std::ceil(held * settings.min_gain / (1 - settings.min_gain) - 1e-9));
   return held + more <= most ? held + static_cast<int>(more) : 0;

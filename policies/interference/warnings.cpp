@@ -4,6 +4,7 @@
 #include "model/count_text.h"
 #include "model/standing.h"
 #include "policies/interference/waiting.h"
+#include "policies/share.h"
 
 #include <algorithm>
 #include <cmath>
@@ -85,6 +86,8 @@ std::optional<model::ServiceWarning> throttled_warning(const model::Workload& wo
                               *quota, vcpus, 100 * throttled, vcpus,
                               covers ? fmt::format(", or set vcpus = {}", whole) : "")};
   }
+  // It was throttled by the quota that the straggler policy set, and that policy raises it.
+  if (workload.held_cpu && !is_lifted(workload)) return std::nullopt;
   const auto enough = enough_cores(workload, *quota);
   return model::ServiceWarning{
       .workload = workload.id,

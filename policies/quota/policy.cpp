@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/quota/policy.h"
 
+#include "model/ground.h"
 #include "model/standing.h"
+#include "policies/share.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -20,26 +23,26 @@ using model::Workload;
 
 constexpr std::uint64_t kDefaultPeriod_us = 100'000;
 
+// A user's own group could set both quota and burst itself, so it is given neither.
 bool is_service(const Workload& workload) {
-  return workload.workload_class == model::WorkloadClass::latency_sensitive && !workload.left_alone;
+  return workload.workload_class == model::WorkloadClass::latency_sensitive && !workload.left_alone &&
+         model::may_favour_itself({.user = workload.user}, model::Word::limit);
 }
 
-bool is_lifted(const Workload& workload) {
-  return workload.held_cpu && workload.held_cpu->cause == model::HeldCause::lifted;
-}
-
-// Of a workload with a pin of its own: the cores that its owner lets it use. A straggler's pin is larger than
-// its vcpus, and then the straggler policy raises its quota in any case.
-double own_cores(const Workload& workload) {
-  return std::min(*workload.vcpus, static_cast<int>(workload.cpus.size()));
+// The most vCPUs of its own while the plan is carried out; 0: it has none before or after it.
+std::size_t most_vcpus(const Workload& workload, const OtherChanges& others) {
+  if (!workload.vcpus || workload.shares) return 0;
+  const auto pin = others.pins.find(workload.id);
+  const std::size_t later = pin == others.pins.end() ? workload.cpus.size() : pin->second.size();
+  return workload.cpus.empty() || later == 0 ? 0 : std::max(workload.cpus.size(), later);
 }
 
 // Whether the quota of its owner limits nothing but bursts.
-bool only_hinders(const Workload& workload, double quota_cores, const std::set<std::string>& losing) {
-  const bool owns = workload.vcpus && !workload.cpus.empty() && !workload.shares;
+bool only_hinders(const Workload& workload, double quota_cores, const OtherChanges& others) {
+  const std::size_t most = most_vcpus(workload, others);
   // A quota that the straggler policy holds is that policy's.
   const bool free = !workload.fixed.cpu && (!workload.held_cpu || is_lifted(workload));
-  return owns && free && !losing.contains(workload.id) && quota_cores >= own_cores(workload);
+  return free && most > 0 && quota_cores >= static_cast<double>(most);
 }
 
 // The kernel takes no burst above the quota in force, and no quota of the owner below the burst.
@@ -75,19 +78,20 @@ void decide_burst(const Workload& workload, double quota_cores, QuotaProposal& o
 }  // namespace
 
 QuotaProposal propose_quotas(const OrderedSnapshot& ordered, const QuotaSettings& settings,
-                             const std::set<std::string>& losing) {
+                             const OtherChanges& others) {
   QuotaProposal out;
   const auto host_cores = static_cast<double>(ordered.snapshot.topology.cpus().size());
   for (const Workload* workload : ordered.workloads) {
     const auto quota = model::limits_of_owner(*workload).cpu_quota_cores;
     const bool served = is_service(*workload) && quota;
+    const bool taken = others.quotas.contains(workload->id);
     const bool lift =
-        settings.lift && served && *quota < host_cores && only_hinders(*workload, *quota, losing);
+        settings.lift && served && !taken && *quota < host_cores && only_hinders(*workload, *quota, others);
     const bool burst =
         settings.burst && served && !lift && !workload->fixed.others.contains(Attribute::cpu_burst);
     if (lift) {
       decide_lift(*workload, *quota, host_cores, out);
-    } else if (is_lifted(*workload) && workload->original) {
+    } else if (!taken && is_lifted(*workload) && workload->original) {
       out.actions.push_back(action_on(model::Set{workload->id, model::CpuQuota{quota}},
                                       "its CPU quota does not only hinder it any more, and goes back"));
     }

@@ -5,6 +5,7 @@
 #include "policies/quota/settings.h"
 #include "policies/workload_index.h"
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,10 +17,15 @@ struct QuotaProposal {
   std::vector<model::Action> actions;  // without decision ids; at most one per workload and attribute
 };
 
+// Changes of other policies in the same plan, by workload id.
+struct OtherChanges {
+  std::map<std::string, model::CpuSet> pins;  // the vCPUs of its own after it; empty: none
+  std::set<std::string> quotas;               // whose CPU quota it sets
+};
+
 // Lifts CPU quotas (to the size of the host) that only hinder instances on vCPUs of their own, sets the burst
-// of other services, and gives both back (policies/quota/README.md). `losing`: ids of instances that have no
-// vCPUs of their own after this plan. Pure.
+// of other services, and gives both back (policies/quota/README.md). Pure.
 QuotaProposal propose_quotas(const OrderedSnapshot& ordered, const QuotaSettings& settings,
-                             const std::set<std::string>& losing);
+                             const OtherChanges& others);
 
 }  // namespace berth::policies

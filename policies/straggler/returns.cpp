@@ -47,8 +47,7 @@ std::string end_of_growth(const Member& member, double hold_s) {
 void return_at_once(Round& round) {
   for (Member& member : round.members) {
     const Share& share = round.share(member);
-    // A lifted quota is that of the quota policy.
-    if (!share.held || share.held->cause == model::HeldCause::lifted) continue;
+    if (!share.held) continue;
     if (member.latency_sensitive() != is_growth(share.held)) {
       put_back(
           round, member, is_growth(share.held) ? Kind::release : Kind::restore,

@@ -47,7 +47,7 @@ TEST(AnnouncerTest, AServiceThatAPinWouldCutAndOneThatIsThrottledAreNamed) {
   Announcer announcer;
   const std::string text = said(announcer, plan, true);
   EXPECT_NE(text.find("web/a: uses more than its vcpus: vcpus = 5 would do"), std::string::npos) << text;
-  EXPECT_NE(text.find("web/b: is throttled below its vcpus: raise the quota"), std::string::npos) << text;
+  EXPECT_NE(text.find("web/b: is throttled by its CPU quota: raise the quota"), std::string::npos) << text;
   EXPECT_EQ(said(announcer, plan, true), "");
 }
 

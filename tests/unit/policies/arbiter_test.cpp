@@ -266,6 +266,17 @@ TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {
       << "it is so already";
 }
 
+TEST(ArbiterOrder, ABurstEndsBeforeAQuotaFallsBelowIt) {
+  auto snapshot = eight({with_quota(latency_sensitive("web", 2), 2)});
+  snapshot.workloads[0].others[model::Attribute::cpu_burst] = model::CpuBurst{200'000};
+  const model::Action ends{.what = model::GiveBack{"web", model::Attribute::cpu_burst},
+                           .policy = "quota",
+                           .decision = {},
+                           .reason = "r"};
+  EXPECT_THAT(steps(arbitrate(snapshot, {quota("web", 1), ends}, {})),
+              ElementsAre("set-cpu-burst web", "set-cpu-quota web"));
+}
+
 TEST(ArbiterOrder, MovesWhoLeavesBeforeWhoTakes) {
   const auto snapshot =
       eight({pinned(latency_sensitive("a", 2), "0-1"), pinned(latency_sensitive("b", 2), "2-3"),

@@ -392,6 +392,47 @@ TEST_F(EnforcerLimitsTest, YieldLeavesAForeignQuotaAndGivesTheRestBack) {
   EXPECT_TRUE(entries.empty());
 }
 
+TEST_F(EnforcerLimitsTest, AnotherQuotaOfTheOwnerEndsTheLiftAndNotThePin) {
+  node.add_group("web/a");
+  node.put("web/a", "cpu.max", "200000 100000");
+  start();
+  look();
+  auto lifts = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 8)});
+  lifts.findings.quota =
+      model::QuotaFindings{.lifted = {{.workload = "web/a", .reason = "r"}}, .bursting = {}};
+  carry_out(lifts);
+  ASSERT_EQ(cause("web/a"), HeldCause::lifted);
+  node.put("web/a", "cpu.max", "50000 100000");
+  observer->read_again("web/a");
+  look();
+  EXPECT_EQ(results(), (Results{"foreign web/a left"}));
+  EXPECT_EQ(quota("web/a"), "50000 100000");
+  EXPECT_EQ(node.cpus("web/a"), "0-1");
+  look();
+  EXPECT_TRUE(observer->snapshot().workloads.at(0).fixed.cpu) << "until the workload restarts";
+  EXPECT_EQ(observer->snapshot().workloads.at(0).cpu_quota_cores, 0.5);
+  actuators->writer().restore_all();
+  EXPECT_EQ(quota("web/a"), "50000 100000") << "it is not berth's any more";
+}
+
+TEST_F(EnforcerLimitsTest, AnotherBurstOfTheOwnerStaysAndThePinToo) {
+  node.add_group("web/a");
+  node.put("web/a", "cpu.max", "200000 100000");
+  node.put("web/a", "cpu.max.burst", "0");
+  start();
+  observer->want(Attribute::cpu_burst, true);
+  look();
+  carry_out(plan_of({pin_of("web/a", {0, 1}),
+                     {model::Set{"web/a", model::CpuBurst{200'000}}, "quota", "d-000000000004", "because"}}));
+  node.put("web/a", "cpu.max.burst", "7000");
+  observer->read_again("web/a");
+  look();
+  EXPECT_EQ(results(), (Results{"foreign web/a left"}));
+  EXPECT_EQ(node.get("web/a", "cpu.max.burst"), "7000");
+  EXPECT_EQ(node.cpus("web/a"), "0-1");
+  EXPECT_TRUE(observer->snapshot().workloads.at(0).fixed.others.contains(Attribute::cpu_burst));
+}
+
 TEST_F(EnforcerLimitsTest, WhatSomebodyElseHasJustSetIsNotReplaced) {
   node.add_group("batch/x");
   start();

@@ -126,6 +126,10 @@ TEST_F(Waiting, ItNeverOwnsMoreThanTwiceWhatItDeclaresOrThanItsQuota) {
   web().cpu_quota_cores = 2;
   use(web(), 2, kLong_us);
   EXPECT_EQ(plan().findings.interference->waiting.at("web").vcpus, 0);
+  web().original = model::OriginalLimits{.cpu_quota_cores = 2, .memory_high_bytes = {}};
+  web().cpu_quota_cores = 8;
+  web().held_cpu = model::HeldLimit{.cause = model::HeldCause::lifted, .since = 1, .changed_at = 1};
+  EXPECT_EQ(plan().findings.interference->waiting.at("web").vcpus, 0) << "lifted";
 }
 
 TEST_F(Waiting, AnInstanceMovesAwayFromBestEffortWorkThatCannotBeConfined) {

@@ -151,6 +151,15 @@ TEST(Warnings, AThrottledServiceIsNamedWithTheQuotaThatWouldDo) {
   EXPECT_THAT(found.front().reason, HasSubstr("does not tell"));
 }
 
+TEST(Warnings, AServiceUnderTheQuotaOfAStragglerIsNotNamedForItsOwners) {
+  model::Workload db = using_cores(latency_sensitive("db", 2), 1.45);
+  db.cpu_quota_cores = 3;
+  db.original = model::OriginalLimits{.cpu_quota_cores = 2, .memory_high_bytes = {}};
+  db.held_cpu = model::HeldLimit{.cause = model::HeldCause::extended, .since = 1, .changed_at = 1};
+  db.cpu_throttled = 0.5;
+  EXPECT_THAT(warnings(six_cores({db})), IsEmpty());
+}
+
 TEST(Warnings, AServiceThatItsQuotaThrottlesBelowItsVcpusIsNamedWithBothNumbers) {
   model::Workload db = using_cores(latency_sensitive("db", 3), 1.45);
   db.cpu_quota_cores = 1.5;

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -39,6 +38,7 @@ model::Workload random_workload(Draws& draws, int number) {
   if (draws.chance(0.6)) workload.cpus = testing::cpus("0-" + std::to_string(draws.number(0, 4)));
   workload.shares = draws.chance(0.2);
   if (draws.chance(0.1)) workload.left_alone = "it owns vCPUs";
+  if (draws.chance(0.1)) workload.user = 1000;
   if (draws.chance(0.8)) workload.cpu_quota_cores = 0.25 * draws.number(1, 20);
   if (draws.chance(0.2)) workload.cpu_period_us = 1000U * static_cast<unsigned>(draws.number(1, 99));
   workload.fixed.cpu = draws.chance(0.1);
@@ -58,18 +58,19 @@ model::Workload random_workload(Draws& draws, int number) {
 }
 
 // The rules 1 to 3 of the README.
-Wanted restated(const model::Workload& w, const QuotaSettings& settings, bool loses) {
+Wanted restated(const model::Workload& w, const QuotaSettings& settings, const OtherChanges& others) {
   const auto owner = w.held_cpu ? w.original->cpu_quota_cores : w.cpu_quota_cores;
-  const bool service = w.workload_class == model::WorkloadClass::latency_sensitive && !w.left_alone;
+  const bool service =
+      w.workload_class == model::WorkloadClass::latency_sensitive && !w.left_alone && !w.user;
   const bool lifted = w.held_cpu && w.held_cpu->cause == HeldCause::lifted;
-  bool lift = settings.lift && service && owner.has_value() && w.vcpus.has_value() && !w.cpus.empty();
-  lift = lift && !w.shares && !loses && !w.fixed.cpu && (!w.held_cpu || lifted);
-  lift = lift && *owner >= *w.vcpus;
-  if (!lift && owner && w.vcpus && settings.lift && service && !w.cpus.empty() && !w.shares && !loses &&
-      !w.fixed.cpu && (!w.held_cpu || lifted))
-    lift = *owner >= static_cast<double>(w.cpus.size());
-  Wanted wanted;
-  wanted.quota_cores = lifted || lift ? (lift ? std::optional(kHost) : owner) : w.cpu_quota_cores;
+  const auto now = static_cast<double>(w.cpus.size());
+  const auto later = others.pins.contains(w.id) ? static_cast<double>(others.pins.at(w.id).size()) : now;
+  const bool owns = w.vcpus.has_value() && now > 0 && later > 0 && !w.shares;
+  bool lift = settings.lift && service && owner.has_value() && owns && *owner >= now && *owner >= later;
+  lift = lift && !w.fixed.cpu && (!w.held_cpu || lifted) && !others.quotas.contains(w.id);
+  Wanted wanted{.quota_cores = w.cpu_quota_cores};
+  if (lift) wanted.quota_cores = kHost;
+  if (!lift && lifted && !others.quotas.contains(w.id)) wanted.quota_cores = owner;
   if (settings.burst && service && owner && !lift && !w.fixed.others.contains(Attribute::cpu_burst)) {
     const double cores = w.held_cpu && !lifted ? std::min(*owner, *w.cpu_quota_cores) : *owner;
     wanted.burst_us = static_cast<std::uint64_t>(
@@ -108,16 +109,20 @@ RC_GTEST_PROP(QuotaProperty, DoesWhatItsRulesSayAndRests, ()) {
   for (int i = 0, count = draws.number(1, 9); i < count; ++i)
     snapshot.workloads.push_back(random_workload(draws, i));
   const QuotaSettings settings{.lift = draws.chance(0.8), .burst = draws.chance(0.5)};
-  std::set<std::string> losing;
-  for (const model::Workload& workload : snapshot.workloads)
-    if (draws.chance(0.1)) losing.insert(workload.id);
+  OtherChanges others;
+  for (const model::Workload& workload : snapshot.workloads) {
+    if (draws.chance(0.1)) others.pins[workload.id] = {};
+    if (draws.chance(0.1))
+      others.pins[workload.id] = testing::cpus("0-" + std::to_string(draws.number(0, 4)));
+    if (draws.chance(0.1)) others.quotas.insert(workload.id);
+  }
 
   const model::Snapshot before = snapshot;
-  carry_out(propose_quotas(snapshot, settings, losing), snapshot);
+  carry_out(propose_quotas(snapshot, settings, others), snapshot);
   for (std::size_t i = 0; i < before.workloads.size(); ++i) {
     const model::Workload& was = before.workloads[i];
     const model::Workload& now = snapshot.workloads[i];
-    const Wanted wanted = restated(was, settings, losing.contains(was.id));
+    const Wanted wanted = restated(was, settings, others);
     RC_ASSERT(now.cpu_quota_cores == wanted.quota_cores);
     RC_ASSERT(burst_of(now) == wanted.burst_us);
     // The kernel would refuse anything else.
@@ -125,7 +130,7 @@ RC_GTEST_PROP(QuotaProperty, DoesWhatItsRulesSayAndRests, ()) {
     RC_ASSERT(!now.cpu_quota_cores ||
               static_cast<double>(burst_of(now)) <= std::round(*now.cpu_quota_cores * period_us));
   }
-  RC_ASSERT(propose_quotas(snapshot, settings, losing).actions.empty());
+  RC_ASSERT(propose_quotas(snapshot, settings, others).actions.empty());
   // Switched off, it leaves what it found.
   carry_out(propose_quotas(snapshot, {.lift = false, .burst = false}, {}), snapshot);
   for (std::size_t i = 0; i < before.workloads.size(); ++i) {

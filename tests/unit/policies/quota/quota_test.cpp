@@ -3,10 +3,10 @@
 #include "policies/decide.h"
 #include "policies/explain.h"
 #include "policies/quota/policy.h"
+#include "policies/share.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <optional>
-#include <set>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -30,8 +30,8 @@ class QuotaTest : public ::testing::Test {
   }
 
   model::Workload& web() { return snapshot_.workloads.at(0); }
-  QuotaProposal propose(const QuotaSettings& settings = {}, const std::set<std::string>& losing = {}) const {
-    return propose_quotas(snapshot_, settings, losing);
+  QuotaProposal propose(const QuotaSettings& settings = {}, const OtherChanges& others = {}) const {
+    return propose_quotas(snapshot_, settings, others);
   }
   void lift() {
     web().original = model::OriginalLimits{.cpu_quota_cores = web().cpu_quota_cores, .memory_high_bytes = {}};
@@ -80,10 +80,27 @@ TEST_F(QuotaTest, SharedVcpusAreNotItsOwn) {
 
 TEST_F(QuotaTest, AQuotaGoesBackInThePlanThatTakesTheVcpus) {
   lift();
-  const auto proposal = propose({}, {"web"});
+  const auto proposal = propose({}, {.pins = {{"web", {}}}, .quotas = {}});
   ASSERT_THAT(proposal.actions, SizeIs(1));
   EXPECT_EQ(quota_of(proposal), 2);
   EXPECT_THAT(proposal.findings.lifted, IsEmpty());
+}
+
+TEST_F(QuotaTest, AQuotaGoesBackInThePlanThatGivesMoreVcpusThanItAllows) {
+  lift();
+  EXPECT_EQ(quota_of(propose({}, {.pins = {{"web", testing::cpus("0-2")}}, .quotas = {}})), 2);
+}
+
+TEST_F(QuotaTest, APinThatShrinksToTheQuotaDoesNotLiftItYet) {
+  web().cpus = testing::cpus("0-3");
+  const OtherChanges shrinks{.pins = {{"web", testing::cpus("0-1")}}, .quotas = {}};
+  EXPECT_THAT(propose({}, shrinks).actions, IsEmpty());
+}
+
+TEST_F(QuotaTest, AUsersOwnGroupIsGivenNothing) {
+  web().user = 1000;
+  EXPECT_THAT(propose(kBoth).actions, IsEmpty());
+  EXPECT_THAT(propose(kBoth).findings.lifted, IsEmpty());
 }
 
 TEST_F(QuotaTest, AQuotaGoesBackWhenTheSettingIsSwitchedOff) {
@@ -105,11 +122,26 @@ TEST_F(QuotaTest, AQuotaThatAStragglerHoldsIsLeftToItsPolicy) {
   EXPECT_THAT(propose().actions, IsEmpty());
 }
 
-TEST_F(QuotaTest, ALiftedQuotaStaysLiftedWhileTheStragglerPolicyGrowsThePin) {
+TEST_F(QuotaTest, AQuotaGoesBackUnderAPinLargerThanIt) {
   lift();
   web().cpus = testing::cpus("0-3");
-  EXPECT_THAT(propose().actions, IsEmpty());
-  EXPECT_THAT(propose().findings.lifted, SizeIs(1));
+  EXPECT_EQ(quota_of(propose()), 2);
+}
+
+TEST_F(QuotaTest, ALiftedQuotaThatAnotherPolicySetsIsThatPolicys) {
+  lift();
+  const auto proposal = propose({}, {.pins = {{"web", testing::cpus("0-3")}}, .quotas = {"web"}});
+  EXPECT_THAT(proposal.actions, IsEmpty());
+  EXPECT_THAT(proposal.findings.lifted, IsEmpty()) << "or it would count as lifted still";
+}
+
+TEST_F(QuotaTest, ForOtherPoliciesALiftedQuotaIsThatOfItsOwner) {
+  const Share before = share_of(web(), model::Resource::cpu, 8);
+  lift();
+  const Share lifted = share_of(web(), model::Resource::cpu, 8);
+  EXPECT_EQ(lifted.limit, before.limit);
+  EXPECT_EQ(lifted.allocation, before.allocation);
+  EXPECT_EQ(lifted.held, std::nullopt);
 }
 
 TEST_F(QuotaTest, TheStragglerPolicyDoesNotGiveALiftedQuotaBack) {
