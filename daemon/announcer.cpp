@@ -17,6 +17,10 @@ namespace {
 // Ticks that are so many times as far apart as configured are worth a message.
 constexpr double kNoticeablySlower = 1.25;
 
+// A service whose load swings is throttled in some ticks. A pause of so many seconds does not end that.
+constexpr double kThrottledPause_s = 600;
+constexpr const char* kThrottled = "is throttled by its CPU quota";
+
 // Names a finding that no workload has. No workload has this id, because it has no directory.
 constexpr const char* kNothingToEvict = "nothing to evict";
 // Another such name.
@@ -40,9 +44,12 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
       const bool use = warning.cause == model::WarningCause::use;
       const char* uses = warning.vcpus ? "uses more than its vcpus" : "may need more than its vcpus";
-      say(use ? uses : "is throttled by its CPU quota",
-          {.workload = warning.workload, .reason = warning.reason});
+      say(use ? uses : kThrottled, {.workload = warning.workload, .reason = warning.reason});
+      if (!use) throttled_at_[warning.workload] = plan.time;
     }
+    std::erase_if(throttled_at_,
+                  [&](const auto& item) { return plan.time - item.second > kThrottledPause_s; });
+    for (const auto& item : throttled_at_) current.insert(fmt::format("{} {}", kThrottled, item.first));
     if (const auto& absent = plan.findings.interference->absent_reserved; !absent.empty()) {
       if (said_findings_.count(kAbsentReserved) == 0)
         os::log_warning(

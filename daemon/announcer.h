@@ -10,6 +10,7 @@
 #include "topology/gpu_inventory.h"
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -21,7 +22,8 @@ namespace berth::daemon {
 // entries of their own (daemon/ledger/action_log.h).
 class Announcer {
  public:
-  // Workloads that cannot be placed or confined, and memory that runs out although berth may evict.
+  // Workloads that cannot be placed or confined, or are throttled, and memory that runs out although berth
+  // may evict.
   void findings(const model::Plan& plan, const MayAnnounce& may_announce);
   static void stragglers(const StragglersNews& news, std::string_view mode, const MayAnnounce& may_announce);
   static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
@@ -37,6 +39,7 @@ class Announcer {
 
  private:
   std::set<std::string> said_findings_;
+  std::map<std::string, double> throttled_at_;  // by workload id: epoch seconds of the last such finding
   std::set<std::string> failing_;
   bool slowed_said_ = false;
   std::uint64_t dropped_before_ = 0;  // at the tick before

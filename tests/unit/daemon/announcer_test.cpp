@@ -51,6 +51,24 @@ TEST(AnnouncerTest, AServiceThatAPinWouldCutAndOneThatIsThrottledAreNamed) {
   EXPECT_EQ(said(announcer, plan, true), "");
 }
 
+TEST(AnnouncerTest, AServiceThatIsThrottledNowAndThenIsNamedOnceInTenMinutes) {
+  model::Plan calm;
+  calm.findings.interference.emplace();
+  model::Plan throttled = calm;
+  throttled.findings.interference->warnings = {
+      {.workload = "web/b", .cause = model::WarningCause::quota, .vcpus = {}, .reason = "raise the quota"}};
+  Announcer announcer;
+  EXPECT_NE(said(announcer, throttled, true), "");
+  calm.time = 599;
+  EXPECT_EQ(said(announcer, calm, true), "");
+  throttled.time = 600;
+  EXPECT_EQ(said(announcer, throttled, true), "");
+  calm.time = 1201;
+  EXPECT_EQ(said(announcer, calm, true), "");
+  throttled.time = 1202;
+  EXPECT_NE(said(announcer, throttled, true), "");
+}
+
 TEST(AnnouncerTest, ReservedVcpusThatTheHostLacksAreSaidOnce) {
   model::Plan plan;
   plan.findings.interference.emplace().absent_reserved = model::CpuSet::range(20, 23);
