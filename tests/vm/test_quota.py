@@ -67,6 +67,18 @@ def test_a_quota_goes_back_with_the_vcpus(service: Berth) -> None:
     wait_for(service, "cpu.max", QUOTA)
 
 
+def test_the_owner_may_change_a_lifted_quota_and_the_pin_stays(service: Berth) -> None:
+    service.start("enforce")
+    wait_for(service, "cpu.max", NO_QUOTA)
+    service.guest.run(f"systemctl set-property --runtime {LS} CPUQuota=50%")
+    service.guest.poll(lambda: service.logged("foreign"), 60, what="berth to see it")
+    service.wait_ticks(3)
+    assert read(service, "cpu.max") == "50000 100000"
+    assert service.cpuset(LS) not in ("", "0-7")
+    service.guest.run("systemctl daemon-reload")
+    assert read(service, "cpu.max") == "50000 100000"
+
+
 def test_a_service_without_vcpus_gets_a_burst_until_berthd_is_killed(service: Berth) -> None:
     service.start("enforce", extra="[quota]\nburst = true", rules=NO_PLACE)
     wait_for(service, "cpu.max.burst", "200000")
