@@ -2,16 +2,20 @@
 // The quota policy against the rules of its README, one workload at a time, and over the ticks of its own
 // plans.
 #include "model/standing.h"
+#include "policies/decide.h"
 #include "policies/quota/policy.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/seeds.h"
+#include "tests/unit/policies/straggler/random_straggler.h"
+#include "tests/unit/policies/straggler/stragglers.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -136,6 +140,34 @@ RC_GTEST_PROP(QuotaProperty, DoesWhatItsRulesSayAndRests, ()) {
   for (std::size_t i = 0; i < before.workloads.size(); ++i) {
     RC_ASSERT(burst_of(snapshot.workloads[i]) == 0U);
     RC_ASSERT(model::limits_of_owner(snapshot.workloads[i]) == model::limits_of_owner(before.workloads[i]));
+  }
+}
+
+// Over whole plans, while other policies grow pins and take them away.
+RC_GTEST_PROP(QuotaProperty, ALiftedQuotaIsThatOfAServiceWhoseOwnVcpusItsOwnerAllows, ()) {
+  const std::uint64_t seed = *testing::any_seed();
+  Draws draws(seed);
+  testing::RandomCase node = testing::random_straggler_case(seed);
+  for (int tick = 0; tick < 6; ++tick) {
+    for (model::Workload& workload : node.snapshot.workloads) {
+      if (workload.vcpus && draws.chance(0.2)) workload.vcpus = draws.number(1, 4);
+      if (!workload.held_cpu && draws.chance(0.2)) {
+        workload.cpu_quota_cores = draws.number(1, 4);
+        if (workload.original) workload.original->cpu_quota_cores = workload.cpu_quota_cores;
+      }
+      if (draws.chance(0.05)) workload.vcpus.reset();
+    }
+    const model::Plan plan = decide(node.snapshot, node.settings);
+    testing::carry_out(plan, node.snapshot);
+    node.snapshot.time += 100;
+    const std::set<std::string> sharing = without_own_vcpus(plan);
+    for (model::Workload& workload : node.snapshot.workloads) {
+      workload.shares = sharing.contains(workload.id) && !workload.cpus.empty();
+      if (!workload.held_cpu || workload.held_cpu->cause != HeldCause::lifted) continue;
+      RC_ASSERT(!workload.cpus.empty());
+      RC_ASSERT(!workload.shares);
+      RC_ASSERT(workload.original->cpu_quota_cores >= static_cast<double>(workload.cpus.size()));
+    }
   }
 }
 
