@@ -7,6 +7,7 @@
 #include "tests/judge/rows.h"
 #include "tests/unit/policies/hosts.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
@@ -85,6 +86,8 @@ Way::Change make(const Host& host, policies::Search search) {
 
 model::Topology topology_of(const std::vector<CpuPlace>& places) {
   std::vector<model::Cpu> cpus;
+  const bool hybrid =
+      std::any_of(places.begin(), places.end(), [](const auto& it) { return it.capacity < 1; });
   for (int cpu = 0; cpu < static_cast<int>(places.size()); ++cpu) {
     auto& it = cpus.emplace_back();
     it.cpu = cpu;
@@ -92,6 +95,7 @@ model::Topology topology_of(const std::vector<CpuPlace>& places) {
     it.llc = places[cpu].domain;
     it.numa = places[cpu].socket;
     it.socket = places[cpu].socket;
+    if (hybrid) it.efficiency = places[cpu].capacity < 1 ? 0 : 1;
   }
   auto made = model::Topology::make(std::move(cpus));
   if (!made) throw std::logic_error(made.error().message());

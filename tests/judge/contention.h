@@ -30,7 +30,7 @@ class Contention {
 
  private:
   struct Share {
-    double threads = 0;  // that run, as a mean
+    double threads = 0;  // that run, as a mean; on a slower core a part of one
     double mib = 0;      // of the last-level cache
     double misses = 0;   // per instruction, with it
   };

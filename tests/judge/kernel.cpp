@@ -16,7 +16,9 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
-constexpr double kDone = 0.5;  // ns of work
+constexpr double kDone = 0.5;                      // ns of work
+constexpr double kHalfLife = 32.0 * kMillisecond;  // of util_avg
+constexpr double kFits = 1.25;                     // fits_capacity
 
 }  // namespace
 
@@ -49,6 +51,7 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
   least_granularity_ = static_cast<double>(rules.least_granularity * factor);
   wakeup_granularity_ = static_cast<double>(rules.wakeup_granularity * factor);
   for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    hybrid_ = hybrid_ || places_[cpu].capacity != places_[0].capacity;
     const auto domain = static_cast<std::size_t>(places_[cpu].domain);
     if (by_domain_.size() <= domain) by_domain_.resize(domain + 1);
     by_domain_[domain].push_back(cpu);
@@ -85,6 +88,21 @@ double Kernel::weight_of(const Thread& thread) const {
   const double weight = group.settings.idle ? kIdleWeight : group.settings.weight;
   return group.settings.per_thread ? weight : std::max(kLeastWeight, weight / std::max(1, group.runnable));
 }
+
+double Kernel::speed_now(int cpu) const {
+  const int sibling = cpus_[cpu].sibling;
+  return speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling)) *
+         places_[cpu].capacity;
+}
+
+void Kernel::count_use(Thread& thread, double capacity) const {
+  if (!hybrid_) return;
+  const double kept = std::exp2(-static_cast<double>(now_ - thread.use_at) / kHalfLife);
+  thread.use = capacity + (thread.use - capacity) * kept;
+  thread.use_at = now_;
+}
+
+bool Kernel::fits(const Thread& thread, int cpu) const { return kFits * thread.use < places_[cpu].capacity; }
 
 bool Kernel::may_run(int thread, int cpu) const {
   return groups_[threads_[thread].group].settings.mask.test(cpu);
@@ -127,6 +145,7 @@ void Kernel::count(int cpu) {
   const auto elapsed = static_cast<double>(now_ - thread.since);
   thread.since = now_;
   if (elapsed == 0) return;
+  count_use(thread, places_[cpu].capacity);
   thread.left -= elapsed * it.speed;
   thread.vruntime += elapsed * kNiceZero / weight_of(thread);
   Used& used = groups_[thread.group].used;
@@ -148,8 +167,7 @@ void Kernel::start_clock(int cpu) {
 
 void Kernel::respeed(int cpu) {
   if (cpu < 0 || cpus_[cpu].current < 0) return;
-  const int sibling = cpus_[cpu].sibling;
-  const double speed = speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling));
+  const double speed = speed_now(cpu);
   if (speed == cpus_[cpu].speed) return;
   count(cpu);
   cpus_[cpu].speed = speed;
@@ -266,7 +284,8 @@ void Kernel::run(int cpu, int number) {
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
   change_running(thread.group, 1);
-  it.speed = speed_(thread.group, cpu, it.sibling < 0 ? -1 : running(it.sibling));
+  count_use(thread, 0);
+  it.speed = speed_now(cpu);
   start_clock(cpu);
   respeed(it.sibling);
 }
@@ -327,6 +346,7 @@ void Kernel::wake(int number, Time work) {
   thread.left = static_cast<double>(work);
   thread.state = State::waiting;
   thread.since = now_;
+  count_use(thread, 0);
   const int cpu = choose_cpu(number);
   if (rules_.version == Version::eevdf && thread.delayed) {
     // It stayed in its queue until the mean had passed it, and then left without a lag.

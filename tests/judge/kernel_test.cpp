@@ -227,5 +227,48 @@ TEST(Quantile, IsTheLeastValueThatCoversTheShare) {
   EXPECT_EQ(quantile({5}, 0), 5);
 }
 
+// One fast core and two slow ones.
+std::vector<CpuPlace> hybrid() {
+  auto places = shape(1, 1, 3, 1);
+  places[1].capacity = places[2].capacity = 0.5;
+  return places;
+}
+
+TEST_P(EachVersion, OnAHybridProcessorAThreadWithoutEndMovesToTheFastCore) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({0, 1, 2})), group_on(mask_of({0}))},
+                 {}, {{.group = 0, .threads = 1}, {.group = 1, .threads = 1, .run_s = 1e-3, .pause_s = 1e9}},
+                 1);
+  run.run(kSecond);
+  const double before_s = run.kernel().used(0).work_s;
+  run.run(kSecond);
+  EXPECT_NEAR(run.kernel().used(0).work_s - before_s, 1, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorASlowCoreDoesSoMuchLess) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({1}))}, {},
+                 {{.group = 0, .threads = 1}}, 1);
+  run.run(kSecond);
+  EXPECT_NEAR(run.kernel().used(0).cpu_s, 1, 0.01);
+  EXPECT_NEAR(run.kernel().used(0).work_s, 0.5, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorAThreadThatFitsStaysOnASlowCore) {
+  // It sleeps most of the time, so its use is small. It has run on the slow core before.
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({1}))}, {service_of(0.05, 1)}, {}, 1);
+  run.run(kSecond);
+  run.kernel().set_group(0, group_on(mask_of({0, 1, 2})));
+  const double cpu_s = run.kernel().used(0).cpu_s;
+  const double work_s = run.kernel().used(0).work_s;
+  run.run(10 * kSecond);
+  EXPECT_NEAR((run.kernel().used(0).work_s - work_s) / (run.kernel().used(0).cpu_s - cpu_s), 0.5, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorABusyThreadWakesUpOnTheFastCore) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({0, 1, 2}))}, {service_of(0.7, 1)},
+                 {}, 1);
+  run.run(10 * kSecond);
+  EXPECT_GT(run.kernel().used(0).work_s, 0.8 * run.kernel().used(0).cpu_s);
+}
+
 }  // namespace
 }  // namespace berth::judge

@@ -9,7 +9,6 @@ namespace berth::judge {
 
 namespace {
 
-constexpr int kThreadsForEachVcpu = 2;
 constexpr int kBatchGroups = 2;
 constexpr Time kWarmUp = 5 * kSecond;
 constexpr int kMostAsked = 4;
@@ -87,13 +86,43 @@ std::vector<Row> all_rows() {
   row.threads = 1;
   row.cores = 8;
   add("8 vCPUs without siblings", row);
+  row = {};
+  row.threads_of_service = 1;
+  add("8 vCPUs, one thread a vCPU", row);
+  row.threads_of_service = 4;
+  add("8 vCPUs, four threads a vCPU", row);
+  row = {};
+  row.batch_run_s = 2;
+  row.batch_pause_s = 1;
+  add("8 vCPUs, batch comes and goes", row);
+  row = {};
+  row.sockets = 2;
+  row.domains = 2;
+  row.cores = 4;
+  add("32 vCPUs, four caches", row);
+  row = {};
+  row.threads = 1;
+  row.cores = 16;
+  row.slow_cores = 8;
+  add("16 vCPUs, half of them slow", row);
+  row.use = 0.2;
+  add("16 vCPUs, half of them slow, use 20 %", row);
   return rows;
+}
+
+double Host::capacity() const {
+  double sum = 0;
+  for (const CpuPlace& place : places) sum += place.capacity;
+  return sum;
 }
 
 Host draw_host(const Row& row, std::uint64_t seed) {
   std::mt19937_64 random(seed * 104729 + 5);
   Host host;
   host.places = shape(row.sockets, row.domains, row.cores, row.threads);
+  for (CpuPlace& place : host.places) {
+    if (place.core % row.cores >= row.cores - row.slow_cores) place.capacity = kSlowCapacity;
+  }
   int left = static_cast<int>(std::lround(row.asked * host.cpus()));
   while (left > 0) {
     const int vcpus = std::min(left, std::uniform_int_distribution<int>(1, kMostAsked)(random));
@@ -104,14 +133,16 @@ Host draw_host(const Row& row, std::uint64_t seed) {
     service.load.group = static_cast<int>(host.services.size());
     service.load.cores = row.use * vcpus;
     service.load.work_s = row.work_s;
-    service.load.threads = kThreadsForEachVcpu * vcpus;
+    service.load.threads = row.threads_of_service * vcpus;
     service.load.work = ServiceLoad::Work::lognormal;
     service.load.burst = row.burst;
     host.services.push_back(service);
   }
   for (int i = 0; i < kBatchGroups; ++i) {
-    host.batch.push_back(
-        {.group = static_cast<int>(host.services.size()) + i, .threads = host.cpus() / kBatchGroups});
+    host.batch.push_back({.group = static_cast<int>(host.services.size()) + i,
+                          .threads = host.cpus() / kBatchGroups,
+                          .run_s = row.batch_run_s,
+                          .pause_s = row.batch_pause_s});
     host.batch_software.push_back(draw_software(random, true));
   }
   return host;
@@ -184,7 +215,7 @@ Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules&
   figures.worst_ratio = quantile(ratios, 1);
   const double seconds = static_cast<double>(windows * kWindow) * 1e-9;
   figures.batch = (batch_work_s(host, kernel) - work_before_s) / seconds / alone.batch_work_s;
-  figures.emu = fine_cores / windows / host.cpus() + figures.batch;
+  figures.emu = fine_cores / windows / host.capacity() + figures.batch;
   return figures;
 }
 

@@ -24,7 +24,13 @@ struct Row {
   double use = 0.45;   // their use over what they ask for
   double work_s = 1e-3;
   double burst = 1;
+  int slow_cores = 0;          // of a domain: hybrid processors
+  int threads_of_service = 2;  // for each vCPU asked for
+  double batch_run_s = 0;      // the mean stretch and pause of a batch thread; 0: without end
+  double batch_pause_s = 0;
 };
+// The capacity of a slow core. Linux sees 0.4 to 0.8 on hybrid processors.
+inline constexpr double kSlowCapacity = 0.6;
 // The rows that the table has.
 std::vector<Row> all_rows();
 
@@ -42,11 +48,11 @@ struct Host {
   std::vector<Software> batch_software;
 
   int cpus() const { return static_cast<int>(places.size()); }
+  double capacity() const;  // of all vCPUs, in fast ones
   int groups() const { return static_cast<int>(services.size() + batch.size()); }
   bool is_batch(int group) const { return group >= static_cast<int>(services.size()); }
 };
-// Services of one to four vCPUs with two threads for each, until the row's share is asked for; as many
-// endless threads as vCPUs.
+// Services of one to four vCPUs until the row's share is asked for; as many batch threads as vCPUs.
 Host draw_host(const Row& row, std::uint64_t seed);
 
 // A way of sharing the host: the groups at the start, and what changes later.
@@ -74,7 +80,7 @@ struct Figures {
   double p99_ratio = 0;   // the median over services
   double worst_ratio = 0;
   double batch = 0;  // work over that of the batch alone on the host
-  double emu = 0;    // cores of services in windows without a violation over vCPUs, plus `batch`
+  double emu = 0;    // cores of services in windows without a violation over those of the host, plus `batch`
 };
 inline constexpr double kTolerated = 1.5;
 inline constexpr Time kWindow = 20 * kSecond;

@@ -42,6 +42,10 @@ TEST(Rows, HostsAreDrawnAsTheRowSays) {
     EXPECT_NEAR(asked, row.asked * host.cpus(), 0.5) << row.name;
     EXPECT_NEAR(used, row.use * asked, 1e-9) << row.name;
     EXPECT_EQ(host.batch_software.size(), host.batch.size());
+    for (const ServiceOnHost& service : host.services)
+      EXPECT_EQ(service.load.threads, row.threads_of_service * service.vcpus) << row.name;
+    const int slow = row.sockets * row.domains * row.slow_cores * row.threads;
+    EXPECT_NEAR(host.capacity(), host.cpus() - (1 - kSlowCapacity) * slow, 1e-9) << row.name;
   }
 }
 
@@ -54,6 +58,14 @@ TEST(Rows, TheSameSeedIsTheSameHost) {
   };
   EXPECT_EQ(cores(2), cores(2));
   EXPECT_NE(cores(2), cores(3));
+}
+
+TEST(Rows, BerthIsToldWhichCoresAreFast) {
+  auto places = shape(1, 1, 2, 1);
+  places[1].capacity = kSlowCapacity;
+  const model::Topology topology = topology_of(places);
+  EXPECT_GT(topology.find(0)->efficiency.value(), topology.find(1)->efficiency.value());
+  EXPECT_FALSE(topology_of(shape(1, 1, 2, 1)).find(0)->efficiency.has_value());
 }
 
 TEST(Judge, IdlePriorityServesBetterThanTheSamePriorityAtTheSameWork) {
