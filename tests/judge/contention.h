@@ -22,6 +22,8 @@ class Contention {
 
   // As Kernel::Speed: cycles per instruction alone on the host over those now.
   double speed(int group, int cpu, int sibling) const;
+  // Cycles per instruction, alone on the host.
+  double cpi_alone(int group) const { return alone_[group]; }
   // Takes `elapsed` of what runs now. Call it every millisecond or so, and Kernel::change_speeds() after it.
   void look(const Kernel& kernel, Time elapsed);
 

@@ -16,6 +16,7 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
+constexpr int kFirstBits = 10;                     // of model::DelayHistogram
 constexpr double kDone = 0.5;                      // ns of work
 constexpr double kHalfLife = 32.0 * kMillisecond;  // of util_avg
 constexpr double kFits = 1.25;                     // fits_capacity
@@ -274,8 +275,12 @@ void Kernel::change_running(int number, int by) {
 void Kernel::run(int cpu, int number) {
   Cpu& it = cpus_[cpu];
   Thread& thread = threads_[number];
-  groups_[thread.group].used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
-  ++groups_[thread.group].used.switches;
+  Used& used = groups_[thread.group].used;
+  used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
+  ++used.switches;
+  const int bucket =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(now_ - thread.since))) - kFirstBits;
+  ++used.delay[static_cast<std::size_t>(std::clamp(bucket, 0, static_cast<int>(used.delay.size()) - 1))];
   thread.state = State::running;
   thread.cpu = cpu;
   thread.since = now_;

@@ -22,6 +22,8 @@
 // alone, without util_est.
 #pragma once
 
+#include "model/cgroup_counters.h"
+
 #include <array>
 #include <bitset>
 #include <cstdint>
@@ -87,6 +89,7 @@ struct Used {
   double work_s = 0;  // progress
   double wait_s = 0;  // of threads that could run and had no vCPU
   std::uint64_t switches = 0;
+  model::DelayHistogram delay{};  // as ebpf/bpf/switch.bpf.c counts waits
 };
 
 class Kernel {

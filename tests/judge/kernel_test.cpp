@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -268,6 +269,21 @@ TEST_P(EachVersion, OnAHybridProcessorABusyThreadWakesUpOnTheFastCore) {
                  {}, 1);
   run.run(10 * kSecond);
   EXPECT_GT(run.kernel().used(0).work_s, 0.8 * run.kernel().used(0).cpu_s);
+}
+
+TEST_P(EachVersion, EachDispatchIsOneWait) {
+  Simulation run(shape(1, 1, 2, 1), without_costs(GetParam()),
+                 {group_on(mask_of({0})), group_on(mask_of({1}))}, {service_of(0.3, 1)},
+                 {{.group = 1, .threads = 2}}, 1);
+  run.run(10 * kSecond);
+  const Used& alone = run.kernel().used(0);
+  EXPECT_EQ(alone.delay[0], alone.switches);
+  const Used& crowded = run.kernel().used(1);
+  EXPECT_EQ(std::accumulate(crowded.delay.begin(), crowded.delay.end(), std::uint64_t{0}), crowded.switches);
+  const double mean_us = 1e6 * crowded.wait_s / static_cast<double>(crowded.switches);
+  const double median_us = model::delay_quantile_us({}, crowded.delay, 0.5).value();
+  EXPECT_GT(median_us, mean_us / 2);
+  EXPECT_LT(median_us, mean_us * 2);
 }
 
 }  // namespace
