@@ -50,7 +50,7 @@ struct Host {
   std::vector<BatchLoad> batch;
   std::vector<Software> batch_software;
   std::uint64_t seed = 0;
-  // What berth learned of the services before (learn_on()); empty: nothing.
+  // Models that berth learned of the services before (learn_on()); empty: none.
   std::map<std::string, model::ServiceProfile> learned;
 
   int cpus() const { return static_cast<int>(places.size()); }
@@ -61,7 +61,7 @@ struct Host {
 // Services of one to four vCPUs until the row's share is asked for; as many batch threads as vCPUs.
 Host draw_host(const Row& row, std::uint64_t seed);
 
-// What an agent reads of a group after each period, with kNoise.
+// An agent reads this of a group after each period, with kNoise.
 struct Reading {
   double cores = 0;                // used
   std::optional<double> delay_us;  // the p99 of waits for a vCPU; nullopt: no thread was dispatched
