@@ -62,6 +62,12 @@ int Kernel::choose_cpu(int number) const {
 // Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
 // `fair_only`: none of the idle class.
 bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
+  // Most searches end here.
+  const bool any = std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& group) {
+    return group.runnable > group.running && group.settings.mask.test(static_cast<std::size_t>(cpu)) &&
+           !(fair_only && group.settings.idle);
+  });
+  if (!any) return false;
   for (const bool same_domain : {true, false}) {
     int busiest = -1;
     std::size_t index = 0;
