@@ -219,6 +219,7 @@ std::vector<Way> all_ways() {
       berth_way("berth, be_avoid_siblings", {.be_avoid_siblings = true}),
       berth_way("berth, borrow", {.borrow = true}),
       berth_way("berth, optimal, borrow", {.search = Search::optimal, .borrow = true}),
+      berth_way("berth, borrow, waits of 5 ms", {.max_runq_latency_s = 5e-3, .borrow = true}),
       berth_way("berth, learned", {}, true),
       berth_way("berth, optimal, learned", {.search = Search::optimal}, true),
   };
