@@ -8,6 +8,19 @@
 
 namespace berth::judge {
 
+// The first idle vCPU on which the thread fits, else the idle one with the most capacity.
+int Kernel::choose_by_capacity(int number, int target) const {
+  const int count = static_cast<int>(cpus_.size());
+  int best = -1;
+  for (int i = 0; i < count; ++i) {
+    const int cpu = (target + i) % count;
+    if (!may_run(number, cpu) || !is_free(cpu)) continue;
+    if (fits(threads_[number], cpu)) return cpu;
+    if (best < 0 || places_[cpu].capacity > places_[best].capacity) best = cpu;
+  }
+  return best >= 0 ? best : target;
+}
+
 int Kernel::choose_cpu(int number) const {
   const Thread& thread = threads_[number];
   const int count = static_cast<int>(cpus_.size());
@@ -29,6 +42,7 @@ int Kernel::choose_cpu(int number) const {
     if (best < 0) throw std::logic_error("a group may run nowhere");
     return best;
   }
+  if (hybrid_) return choose_by_capacity(number, target);
   if (is_free(target)) return target;
   const auto& domain = by_domain_[places_[target].domain];
   const auto start =
@@ -48,6 +62,12 @@ int Kernel::choose_cpu(int number) const {
 // Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
 // `fair_only`: none of the idle class.
 bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
+  // Most searches end here.
+  const bool any = std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& group) {
+    return group.runnable > group.running && group.settings.mask.test(static_cast<std::size_t>(cpu)) &&
+           !(fair_only && group.settings.idle);
+  });
+  if (!any) return false;
   for (const bool same_domain : {true, false}) {
     int busiest = -1;
     std::size_t index = 0;
@@ -82,13 +102,21 @@ bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
   return false;
 }
 
-// A core that runs two threads gives one to an idle core of its domain.
+// A core that runs two threads gives one to an idle core of its domain. A core gives a thread that does not
+// fit to an idle core with more capacity (update_misfit_status).
 void Kernel::spread(int cpu) {
   const int sibling = cpus_[cpu].sibling;
-  if (sibling < 0 || cpus_[cpu].current >= 0 || cpus_[sibling].current >= 0) return;
+  if (cpus_[cpu].current >= 0 || (sibling >= 0 && cpus_[sibling].current >= 0)) return;
   for (const int other : by_domain_[places_[cpu].domain]) {
+    if (cpus_[other].current < 0) continue;
     const int beside = cpus_[other].sibling;
-    if (cpus_[other].current < 0 || beside < 0 || cpus_[beside].current < 0) continue;
+    const bool crowded = sibling >= 0 && beside >= 0 && cpus_[beside].current >= 0;
+    bool misfit = false;
+    if (hybrid_ && places_[cpu].capacity > places_[other].capacity) {
+      count(other);
+      misfit = !fits(threads_[cpus_[other].current], other);
+    }
+    if (!crowded && !misfit) continue;
     const int number = cpus_[other].current;
     if (!may_run(number, cpu)) continue;
     put_back(other);

@@ -16,7 +16,10 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
-constexpr double kDone = 0.5;  // ns of work
+constexpr int kFirstBits = 10;                     // of model::DelayHistogram
+constexpr double kDone = 0.5;                      // ns of work
+constexpr double kHalfLife = 32.0 * kMillisecond;  // of util_avg
+constexpr double kFits = 1.25;                     // fits_capacity
 
 }  // namespace
 
@@ -49,6 +52,7 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
   least_granularity_ = static_cast<double>(rules.least_granularity * factor);
   wakeup_granularity_ = static_cast<double>(rules.wakeup_granularity * factor);
   for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    hybrid_ = hybrid_ || places_[cpu].capacity != places_[0].capacity;
     const auto domain = static_cast<std::size_t>(places_[cpu].domain);
     if (by_domain_.size() <= domain) by_domain_.resize(domain + 1);
     by_domain_[domain].push_back(cpu);
@@ -85,6 +89,21 @@ double Kernel::weight_of(const Thread& thread) const {
   const double weight = group.settings.idle ? kIdleWeight : group.settings.weight;
   return group.settings.per_thread ? weight : std::max(kLeastWeight, weight / std::max(1, group.runnable));
 }
+
+double Kernel::speed_now(int cpu) const {
+  const int sibling = cpus_[cpu].sibling;
+  return speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling)) *
+         places_[cpu].capacity;
+}
+
+void Kernel::count_use(Thread& thread, double capacity) const {
+  if (!hybrid_) return;
+  const double kept = std::exp2(-static_cast<double>(now_ - thread.use_at) / kHalfLife);
+  thread.use = capacity + (thread.use - capacity) * kept;
+  thread.use_at = now_;
+}
+
+bool Kernel::fits(const Thread& thread, int cpu) const { return kFits * thread.use < places_[cpu].capacity; }
 
 bool Kernel::may_run(int thread, int cpu) const {
   return groups_[threads_[thread].group].settings.mask.test(cpu);
@@ -127,6 +146,7 @@ void Kernel::count(int cpu) {
   const auto elapsed = static_cast<double>(now_ - thread.since);
   thread.since = now_;
   if (elapsed == 0) return;
+  count_use(thread, places_[cpu].capacity);
   thread.left -= elapsed * it.speed;
   thread.vruntime += elapsed * kNiceZero / weight_of(thread);
   Used& used = groups_[thread.group].used;
@@ -148,8 +168,7 @@ void Kernel::start_clock(int cpu) {
 
 void Kernel::respeed(int cpu) {
   if (cpu < 0 || cpus_[cpu].current < 0) return;
-  const int sibling = cpus_[cpu].sibling;
-  const double speed = speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling));
+  const double speed = speed_now(cpu);
   if (speed == cpus_[cpu].speed) return;
   count(cpu);
   cpus_[cpu].speed = speed;
@@ -256,8 +275,12 @@ void Kernel::change_running(int number, int by) {
 void Kernel::run(int cpu, int number) {
   Cpu& it = cpus_[cpu];
   Thread& thread = threads_[number];
-  groups_[thread.group].used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
-  ++groups_[thread.group].used.switches;
+  Used& used = groups_[thread.group].used;
+  used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
+  ++used.switches;
+  const int bucket =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(now_ - thread.since))) - kFirstBits;
+  ++used.delay[static_cast<std::size_t>(std::clamp(bucket, 0, static_cast<int>(used.delay.size()) - 1))];
   thread.state = State::running;
   thread.cpu = cpu;
   thread.since = now_;
@@ -266,7 +289,8 @@ void Kernel::run(int cpu, int number) {
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
   change_running(thread.group, 1);
-  it.speed = speed_(thread.group, cpu, it.sibling < 0 ? -1 : running(it.sibling));
+  count_use(thread, 0);
+  it.speed = speed_now(cpu);
   start_clock(cpu);
   respeed(it.sibling);
 }
@@ -327,6 +351,7 @@ void Kernel::wake(int number, Time work) {
   thread.left = static_cast<double>(work);
   thread.state = State::waiting;
   thread.since = now_;
+  count_use(thread, 0);
   const int cpu = choose_cpu(number);
   if (rules_.version == Version::eevdf && thread.delayed) {
     // It stayed in its queue until the mean had passed it, and then left without a lag.
