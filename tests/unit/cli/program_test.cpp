@@ -134,7 +134,7 @@ TEST_F(Berthctl, WrongUseIsOneLine) {
   expect_complaint(run_shell("berthctl explain web --snapshot x --since 1h"), 2, "a file has no log");
   expect_complaint(run_shell("berthctl log --since soon"), 2, "\"soon\" is no time");
   expect_complaint(run_shell("berthctl log --kind pni"), 2, "did you mean pin?; there are pin, unpin");
-  expect_complaint(run_shell("berthctl watch --policy sprak"), 2, "did you mean spark?");
+  expect_complaint(run_shell("berthctl watch --policy evicton"), 2, "did you mean eviction?");
   expect_complaint(run_shell("berthctl serve --listen 0.0.0.0:8472"), 2,
                    "put a web server with TLS before it");
   expect_complaint(run_shell("berthctl serve --domain x..y"), 2, "each of its parts");
