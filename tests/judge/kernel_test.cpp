@@ -93,6 +93,28 @@ TEST_P(EachVersion, AGroupsWeightIsThatOfAllItsThreads) {
   EXPECT_NEAR(run.kernel().used(0).cpu_s, 30, 1.5);
 }
 
+TEST_P(EachVersion, BusyVcpusShareThreadsThatDoNotDivideEvenly) {
+  const Group group = group_on(mask_of({0, 1}));
+  std::vector<BatchLoad> each;
+  for (int i = 0; i < 3; ++i) each.push_back({.group = i, .threads = 1});
+  Simulation run(shape(1, 1, 2, 1), without_costs(GetParam()), {group, group, group}, {}, each, 1);
+  run.run(60 * kSecond);
+  // Two of them on one vCPU for good would get 30 s each.
+  for (int i = 0; i < 3; ++i) EXPECT_GT(run.kernel().used(i).cpu_s, 33) << i;
+}
+
+TEST(Eevdf, ShortWorkBesideTheIdleClassTakesAsLongAsAlone) {
+  const CpuMask both = mask_of({0, 1});
+  ServiceLoad load = service_of(0.2, 1);
+  load.work_s = 0.2e-3;
+  const auto p99_s = [&](const std::vector<BatchLoad>& others) {
+    Simulation run(shape(1, 1, 2, 1), {}, {group_on(both), group_on(both, true)}, {load}, others, 1);
+    run.run(120 * kSecond, kSecond);
+    return quantile(run.answers(0).times_s, 0.99);
+  };
+  EXPECT_LT(p99_s({{.group = 1, .threads = 4}}), 1.15 * p99_s({}));
+}
+
 TEST_P(EachVersion, NoVcpuIdlesWhileAThreadWaits) {
   const CpuMask all = mask_of({0, 1, 2, 3});
   Simulation run(shape(1, 1, 2, 2), without_costs(GetParam()), {group_on(all), group_on(all, true)},
