@@ -61,6 +61,11 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
     }
   }
   push(rules_.spread_period, Kind::period, -1);
+  for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    const Time offset = rules_.tick * cpu / static_cast<Time>(places_.size());
+    if (cpus_[cpu].sibling < 0 && by_domain_[places_[cpu].domain].size() > 1)
+      push(rules_.tick + offset, Kind::balance, cpu);
+  }
 }
 
 int Kernel::add_group(const Group& group) {
@@ -132,10 +137,10 @@ double Kernel::mean_vruntime(const Cpu& cpu) const {
   return base + sum / weights;
 }
 
-// update_entity_lag: the mean less its own vruntime, within two slices.
+// update_entity_lag: the mean less its own vruntime, within two slices or a tick.
 double Kernel::lag_of(const Thread& thread, const Cpu& cpu) const {
   const double mean = cpu.current < 0 && cpu.waiting.empty() ? cpu.least_vruntime : mean_vruntime(cpu);
-  const double limit = 2 * slice_ * kNiceZero / weight_of(thread);
+  const double limit = std::max(2 * slice_, static_cast<double>(rules_.tick)) * kNiceZero / weight_of(thread);
   return std::clamp(mean - thread.vruntime, -limit, limit);
 }
 
@@ -155,6 +160,18 @@ void Kernel::count(int cpu) {
   double least = thread.vruntime;
   for (const int number : it.waiting) least = std::min(least, threads_[number].vruntime);
   it.least_vruntime = std::max(it.least_vruntime, least);
+}
+
+// update_curr: the progress of what runs there, and the end of its slice. True: others may have their turn.
+// The kernel looks when a thread comes or goes, and at ticks. Between these a slice lasts longer.
+bool Kernel::slice_ends(int cpu) {
+  Cpu& it = cpus_[cpu];
+  count(cpu);
+  if (rules_.version == Version::cfs || it.current < 0) return false;
+  Thread& thread = threads_[it.current];
+  if (thread.vruntime < thread.deadline) return false;
+  thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
+  return !it.waiting.empty();
 }
 
 void Kernel::start_clock(int cpu) {
@@ -225,7 +242,7 @@ int Kernel::pick(const Cpu& cpu) const {
   const double mean = mean_vruntime(cpu);
   const auto eligible = [&](int number) { return threads_[number].vruntime <= mean + 1e-3; };
   const bool current_may = current >= 0 && eligible(current);
-  if (current_may && threads_[current].slice_end == threads_[current].deadline) return -1;
+  if (current_may && threads_[current].vruntime < threads_[current].protected_until) return -1;
   double deadline = current_may ? threads_[current].deadline : std::numeric_limits<double>::infinity();
   for (int i = 0; i < static_cast<int>(cpu.waiting.size()); ++i) {
     const int number = cpu.waiting[i];
@@ -285,7 +302,7 @@ void Kernel::run(int cpu, int number) {
   thread.cpu = cpu;
   thread.since = now_;
   thread.began = now_;
-  thread.slice_end = thread.deadline;
+  thread.protected_until = thread.deadline;  // set_protect_slice
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
   change_running(thread.group, 1);
@@ -314,11 +331,18 @@ void Kernel::reschedule(int cpu) {
     return std::any_of(it.waiting.begin(), it.waiting.end(),
                        [this](int number) { return !groups_[threads_[number].group].throttled; });
   };
-  if (!any()) pull(cpu, false, false);
-  if (any()) {
+  while (any() || pull(cpu, false, false)) {
     const int picked = pick(it);
     const int number = it.waiting[picked];
     it.waiting.erase(it.waiting.begin() + picked);
+    if (Thread& thread = threads_[number]; thread.delayed) {
+      // pick_next_entity: its turn has come, so it owes nothing (DELAY_ZERO), and leaves.
+      thread.delayed = false;
+      thread.lag = 0;
+      may_run_now(number, false);
+      if (it.waiting.empty()) it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+      continue;
+    }
     run(cpu, number);
     want_tick(cpu);
     return;
@@ -329,15 +353,31 @@ void Kernel::reschedule(int cpu) {
 
 void Kernel::enqueue(int number, int cpu) {
   Cpu& it = cpus_[cpu];
-  count(cpu);
-  place(number, cpu);
+  const bool over = slice_ends(cpu);
   Thread& thread = threads_[number];
-  thread.cpu = cpu;
-  it.waiting.push_back(number);
+  if (thread.delayed) {
+    // requeue_delayed_entity: it is still there, where it was, but has no claim for the time of its sleep.
+    thread.delayed = false;
+    if (lag_of(thread, it) > 0) {
+      std::erase(it.waiting, number);
+      thread.lag = 0;
+      place(number, cpu);
+      it.waiting.push_back(number);
+    }
+  } else {
+    place(number, cpu);
+    move_to(number, cpu);
+    it.waiting.push_back(number);
+    may_run_now(number, true);
+  }
   if (groups_[thread.group].throttled) return;
   if (it.current < 0) {
     reschedule(cpu);
-  } else if (preempts(number, it)) {
+  } else if (over || preempts(number, it)) {
+    // The kernel's way to the next pick counts for the one that leaves, so the idle class catches up
+    // meanwhile.
+    Thread& leaves = threads_[it.current];
+    leaves.vruntime += static_cast<double>(rules_.switch_cost) * kNiceZero / weight_of(leaves);
     put_back(cpu);
     reschedule(cpu);
   } else {
@@ -352,12 +392,8 @@ void Kernel::wake(int number, Time work) {
   thread.state = State::waiting;
   thread.since = now_;
   count_use(thread, 0);
-  const int cpu = choose_cpu(number);
-  if (rules_.version == Version::eevdf && thread.delayed) {
-    // It stayed in its queue until the mean had passed it, and then left without a lag.
-    thread.lag = std::min(0.0, lag_of(thread, cpus_[thread.cpu]));
-    thread.delayed = false;
-  }
+  // ttwu_runnable: one that is still in a queue stays there.
+  const int cpu = thread.delayed ? thread.cpu : choose_cpu(number);
   ++groups_[thread.group].runnable;
   enqueue(number, cpu);
 }
@@ -369,11 +405,18 @@ void Kernel::leave(int cpu) {
   if (rules_.version == Version::cfs) {
     thread.lag = thread.vruntime - it.least_vruntime;
   } else {
+    slice_ends(cpu);
     thread.lag = lag_of(thread, it);
+    // dequeue_entity: one that had more than its share waits in its queue until the others have caught up.
     thread.delayed = thread.lag < 0;
   }
-  if (it.waiting.empty()) it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+  if (thread.delayed) {
+    it.waiting.push_back(number);
+  } else if (it.waiting.empty()) {
+    it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+  }
   it.current = -1;
+  if (!thread.delayed) may_run_now(number, false);
   ++it.generation;
   thread.state = State::sleeping;
   thread.stopped = now_;
@@ -395,9 +438,8 @@ void Kernel::tick(int cpu) {
   Cpu& it = cpus_[cpu];
   it.ticks = false;
   if (it.current < 0 || it.waiting.empty()) return;
-  count(cpu);
-  Thread& thread = threads_[it.current];
-  bool over = false;
+  bool over = slice_ends(cpu);
+  const Thread& thread = threads_[it.current];
   if (rules_.version == Version::cfs) {
     double weights = weight_of(thread);
     double least = std::numeric_limits<double>::infinity();
@@ -410,9 +452,6 @@ void Kernel::tick(int cpu) {
     const double slice = std::max(period * weight_of(thread) / weights, least_granularity_);
     const auto ran = static_cast<double>(now_ - thread.began);
     over = ran > slice || (ran >= least_granularity_ && thread.vruntime - least > slice);
-  } else if (thread.vruntime >= thread.deadline) {
-    thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
-    over = true;
   }
   if (over) {
     put_back(cpu);
@@ -452,6 +491,7 @@ void Kernel::finish(int cpu) {
     leave(cpu);
   } else {
     std::erase(cpus_[after.cpu].waiting, number);
+    may_run_now(number, false);
     after.state = State::sleeping;
     --groups_[after.group].runnable;
   }
@@ -469,11 +509,16 @@ void Kernel::set_group(int number, const Group& settings) {
   for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
     if (settings.mask.test(cpu)) continue;
     if (running(cpu) == number) put_back(cpu);
+    std::vector<int> gone;
     std::erase_if(cpus_[cpu].waiting, [&](int thread) {
       if (threads_[thread].group != number) return false;
-      moved.push_back(thread);
+      gone.push_back(thread);
       return true;
     });
+    for (const int thread : gone) {
+      may_run_now(thread, false);
+      if (!std::exchange(threads_[thread].delayed, false)) moved.push_back(thread);
+    }
   }
   for (const int thread : moved) enqueue(thread, choose_cpu(thread));
   for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
@@ -489,6 +534,9 @@ void Kernel::handle(const Event& event) {
       break;
     case Kind::tick:
       tick(number);
+      break;
+    case Kind::balance:
+      rebalance(number);
       break;
     case Kind::timer:
       timer_(event.what);

