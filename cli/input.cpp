@@ -109,7 +109,7 @@ void declare_policy_options(const Options& options, PolicyArguments& arguments) 
       .one_value();
 }
 
-Outcome<policies::PolicySettings> policy_settings(const PolicyArguments& arguments) {
+Outcome<policies::PolicySettings> policy_settings(std::ostream& err, const PolicyArguments& arguments) {
   config::Settings settings;
   if (arguments.config) {
     auto loaded = load_named_settings(*arguments.config);
@@ -119,6 +119,8 @@ Outcome<policies::PolicySettings> policy_settings(const PolicyArguments& argumen
   for (const std::string& assignment : arguments.overrides) {
     if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
   }
+  for (const std::string& warning : settings.warnings)
+    err << "berthctl: warning: " << printable(warning) << "\n";
   return settings.policies;
 }
 

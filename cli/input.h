@@ -54,8 +54,8 @@ void declare_policy_options(const Options& options, PolicyArguments& arguments);
 
 // The settings of the policies. Without a file they are the compiled-in defaults, whatever the configuration
 // of this host. So the answer for a given snapshot is the same everywhere. Each "KEY=VALUE" then overrides a
-// setting.
-Outcome<policies::PolicySettings> policy_settings(const PolicyArguments& arguments);
+// setting. Warnings go to `err`.
+Outcome<policies::PolicySettings> policy_settings(std::ostream& err, const PolicyArguments& arguments);
 
 // A file that a command writes piece by piece, or standard output.
 class Output {

@@ -14,7 +14,7 @@ Outcome<void> switch_mode(Session& session, const std::string& mode) {
   if (mode != "observe" && mode != "enforce") {
     return problem(Exit::wrong_use, "there is no mode \"" + mode + "\"; there are observe and enforce");
   }
-  if (const auto done = ask_daemon(&DaemonClient::set_mode, mode); !done) return done;
+  if (auto done = ask_daemon(&DaemonClient::set_mode, mode); !done) return done;
   const std::string document = R"({"schema":"berth.mode/1","mode":")" + mode + "\"}";
   session.out << (session.json ? document
                   : mode == "enforce"

@@ -71,7 +71,7 @@ Outcome<void> plan(Session& session, const PlanArguments& arguments) {
   if (arguments.snapshot == "-" && arguments.settings.config == "-") {
     return problem(Exit::wrong_use, "standard input cannot be both the snapshot and the configuration");
   }
-  const auto settings = policy_settings(arguments.settings);
+  const auto settings = policy_settings(session.err, arguments.settings);
   if (!settings) return tl::unexpected(settings.error());
 
   std::optional<DaemonClient> daemon;

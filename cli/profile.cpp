@@ -40,8 +40,8 @@ struct ProfileArguments {
   bool sums = false;
 };
 
-Outcome<policies::LearningSettings> learning_settings(const ProfileArguments& arguments) {
-  const auto settings = policy_settings(arguments.policies);
+Outcome<policies::LearningSettings> learning_settings(std::ostream& err, const ProfileArguments& arguments) {
+  const auto settings = policy_settings(err, arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   return policies::learning_settings(settings->interference);
 }
@@ -55,9 +55,9 @@ Outcome<model::Profiles> read_profiles(const std::string& file) {
 }
 
 // A berth.models/1 document: of the file where one is given, else of the daemon.
-Outcome<std::string> models_text(const ProfileArguments& arguments) {
+Outcome<std::string> models_text(std::ostream& err, const ProfileArguments& arguments) {
   if (arguments.file) {
-    const auto settings = learning_settings(arguments);
+    const auto settings = learning_settings(err, arguments);
     if (!settings) return tl::unexpected(settings.error());
     const auto profiles = read_profiles(*arguments.file);
     if (!profiles) return tl::unexpected(profiles.error());
@@ -104,7 +104,7 @@ class Observations {
 };
 
 Outcome<void> fit(Session& session, const ProfileArguments& arguments) {
-  const auto settings = learning_settings(arguments);
+  const auto settings = learning_settings(session.err, arguments);
   if (!settings) return tl::unexpected(settings.error());
   const std::string& file = arguments.names[0];
   const auto text = read_input(file);
@@ -128,11 +128,11 @@ Outcome<void> fit(Session& session, const ProfileArguments& arguments) {
 }
 
 Outcome<void> list(Session& session, const ProfileArguments& arguments) {
-  return show_document(session, models_text(arguments), "list of models", render_models);
+  return show_document(session, models_text(session.err, arguments), "list of models", render_models);
 }
 
 Outcome<void> show(Session& session, const ProfileArguments& arguments) {
-  auto models = parse_document(models_text(arguments), "list of models");
+  auto models = parse_document(models_text(session.err, arguments), "list of models");
   if (!models) return tl::unexpected(models.error());
   const std::string& service = arguments.names[0];
   Document of_service = Document::array();

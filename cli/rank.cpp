@@ -117,7 +117,7 @@ Outcome<void> add_own_host(Hosts& hosts) {
 
 Outcome<void> rank(Session& session, const RankArguments& arguments) {
   if (auto checked = check_standard_input(arguments); !checked) return checked;
-  const auto settings = policy_settings(arguments.policies);
+  const auto settings = policy_settings(session.err, arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   auto request = read_request(session, arguments.request);
   if (!request) return tl::unexpected(request.error());

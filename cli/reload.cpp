@@ -9,7 +9,7 @@ namespace berth::cli {
 namespace {
 
 Outcome<void> reload(Session& session) {
-  if (const auto done = ask_daemon(&DaemonClient::reload); !done) return done;
+  if (auto done = ask_daemon(&DaemonClient::reload); !done) return done;
   session.out << (session.json ? R"({"schema":"berth.reload/1","reloaded":true})"
                                : "berthd has taken over its configuration")
               << "\n";

@@ -162,11 +162,11 @@ Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
   if (arguments.policies.config == "-" && arguments.compare == "-")
     return problem(Exit::wrong_use, "standard input cannot be two configurations");
   std::vector<std::string> names{settings_name(arguments.policies)};
-  auto own = policy_settings(arguments.policies);
+  auto own = policy_settings(session.err, arguments.policies);
   if (!own) return tl::unexpected(own.error());
   std::vector<policies::PolicySettings> settings{std::move(*own)};
   if (arguments.compare) {
-    auto other = policy_settings({arguments.compare, {}});
+    auto other = policy_settings(session.err, {arguments.compare, {}});
     if (!other) return tl::unexpected(other.error());
     names.push_back(settings_name({arguments.compare, {}}));
     settings.push_back(std::move(*other));

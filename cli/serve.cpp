@@ -145,7 +145,7 @@ Outcome<config::ListeningSocket> listen_on(const std::string& text) {
 
 Outcome<void> serve(Session& session, const ServeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // a reader of the log that is gone ends nothing
-  const auto settings = policy_settings(arguments.policies);
+  const auto settings = policy_settings(session.err, arguments.policies);
   if (!settings) return tl::unexpected(settings.error());
   std::vector<config::ListeningSocket> sockets;
   for (const auto& text : {std::optional(arguments.listen), arguments.snapshots}) {

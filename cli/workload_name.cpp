@@ -64,6 +64,7 @@ std::string meant_perhaps(const std::string& given, const std::vector<std::strin
       [](std::string_view id) { return without_suffix(model::last_component(id)); }};
   for (const auto& name_of : names_of) {
     std::vector<std::string> names;
+    names.reserve(ids.size());
     for (const std::string& id : ids) names.emplace_back(name_of(id));
     std::vector<std::string> meant;
     for (const std::string& name : similar_to(given, names)) {

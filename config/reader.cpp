@@ -112,6 +112,10 @@ std::string unknown_key(const std::string& prefix, std::string_view key) {
   if (!prefix.empty() && is_known_at_top(key)) return text + kBelongsAtTop;
   const auto names = names_below(prefix);
   const auto meant = closest(key, names);
+  if (meant.empty() && prefix == "spark") {
+    const auto moved = closest(key, names_below("eviction"));
+    if (!moved.empty()) return text + "; did you mean " + quote(moved) + " in [eviction]?";
+  }
   if (!meant.empty()) return text + "; did you mean " + quote(meant) + "?";
   for (const auto& known : known_keys()) {
     const auto dot = known.name.rfind('.');
@@ -166,6 +170,10 @@ void read_rules(Reading& reading, const toml::node& node) {
           fmt::format("workload wants tables, written [[workload]], got {}", described(element)));
     }
   }
+}
+
+std::string former_name(const std::string& name, const std::string& present) {
+  return fmt::format("{} is the former name of {}; the next release refuses it", name, present);
 }
 
 void note_name(Reading& reading, const std::string& name, const std::string& present,
@@ -274,6 +282,7 @@ model::Result<void> override_setting(Settings& settings, std::string_view assign
     }
     return fail(ErrorKind::invalid_input, message);
   }
+  if (name != spec->key.name) settings.warnings.push_back(former_name(name, spec->key.name));
   // Text keys take the words as they are: "0" is a cpulist here, not the integer.
   const bool text_key = spec->key.type == "string" || spec->key.type == "cpulist";
   const bool quoted = !value.empty() && (value.front() == '"' || value.front() == '\'');

@@ -223,8 +223,8 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
                                      const PolicySettings& settings, bool memory_follows,
                                      const std::set<std::string>& sharing) {
   const WorkloadIndex workloads(snapshot);
+  keep_evictions_of_one_policy(proposals);
   std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
-  keep_evictions_of_one_policy(actions);
   hold_moves(snapshot, workloads, settings, sharing, actions);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);

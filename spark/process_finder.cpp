@@ -2,6 +2,7 @@
 #include "spark/process_finder.h"
 
 #include "os/proc_files.h"
+#include "os/worker.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -11,7 +12,6 @@
 #include <optional>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
@@ -91,11 +91,8 @@ std::vector<pid_t> ProcessFinder::readable(std::set<pid_t>& unread) {
 
 // Returns why the scan has no thread: a host without a free process number refuses one, to root too.
 std::optional<std::string> ProcessFinder::start(const std::shared_ptr<Scan>& scan) {
-  try {
-    std::thread([scan] { scan->run(); }).detach();
-  } catch (const std::system_error& error) {
-    return "no thread can be had: " + error.code().message();
-  }
+  if (const std::error_code refused = os::start_thread([scan] { scan->run(); }))
+    return "no thread can be had: " + refused.message();
   return std::nullopt;
 }
 

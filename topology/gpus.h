@@ -97,7 +97,7 @@ using ReadGpus = std::function<GpuReadings(const std::vector<PciGpu>& gpus)>;
 // are not even tried.
 ReadGpus drm_reader(std::filesystem::path sys_root, std::filesystem::path proc_root);
 
-// Processes that use the GPUs of the kernel's DRM drivers; see topology/drm.h.
+// Processes that use the GPUs of the kernel's DRM drivers; see drm_reader().
 struct DrmClients {
   std::map<std::string, std::set<pid_t>> by_gpu;  // by PCI address
   bool hidden = false;                            // some processes could not be looked at

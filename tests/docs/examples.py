@@ -181,7 +181,7 @@ EXAMPLES: dict[str, Example] = {
         shows=(r"^machine\.slice/libpod-ID\.scope: ",), after="berthctl set libpod-ID --reset > /dev/null"
     ),
     "build/tests/unit/policies/test-policies-learning": BUILD,
-    "build/tests/judge/judge-simulation table --seconds 65 --seeds 5": Left("runs for minutes; its unit tests have small forms"),
+    "build/tests/judge/judge-simulation table --seconds 40 --seeds 3": Left("runs for minutes; its unit tests have small forms"),
     "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
     "for run in '5 1' '5 2' '1 3' '1 4'; do build/tests/bench/placement/bench-placement $run; done": Left("runs for minutes; a unit test has its small form"),
     "for run in '1 1' '1 2' '0.5 3' '0.5 4'; do build/tests/bench/placement/bench-placement moves $run; done": Left("runs for minutes"),

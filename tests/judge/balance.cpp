@@ -3,10 +3,73 @@
 #include "tests/judge/kernel.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <stdexcept>
 
 namespace berth::judge {
+
+namespace {
+
+constexpr double kImbalance = 1.17;    // sd_init: imbalance_pct
+constexpr Time kBusyFactor = 16;       // sd_init: busy_factor
+constexpr int kCacheNiceTries = 1;     // sd_init: cache_nice_tries, of vCPUs that share a cache
+constexpr double kHalfLife_ns = 32e6;  // of a load (LOAD_AVG_PERIOD)
+
+}  // namespace
+
+void Kernel::Load::decay(Time now) {
+  if (now == since) return;
+  const double kept = std::exp2(-static_cast<double>(now - since) / kHalfLife_ns);
+  value = weight + (value - weight) * kept;
+  since = now;
+}
+
+void Kernel::queue_changed(int cpu) {
+  Cpu& it = cpus_[cpu];
+  it.load.decay(now_);
+  it.load.weight = it.current < 0 ? 0 : weight_of(threads_[it.current]);
+  for (const int number : it.waiting) it.load.weight += weight_of(threads_[number]);
+}
+
+// `thread` has come to the queue of its vCPU, or left it.
+void Kernel::may_run_now(int number, bool may) {
+  Thread& thread = threads_[number];
+  thread.load.decay(now_);
+  thread.load.weight = may ? weight_of(thread) : 0;
+  queue_changed(thread.cpu);
+}
+
+// The load of a thread goes with it (detach_entity_load_avg, attach_entity_load_avg).
+void Kernel::move_to(int number, int cpu) {
+  Thread& thread = threads_[number];
+  if (thread.cpu == cpu) return;
+  if (thread.cpu < 0) {
+    // A new one has the load of one that always ran (init_entity_runnable_average).
+    thread.load = {.value = weight_of(thread), .weight = 0, .since = now_};
+  } else {
+    thread.load.decay(now_);
+    queue_changed(thread.cpu);
+    double& load = cpus_[thread.cpu].load.value;
+    load = std::max(0.0, load - thread.load.value);
+  }
+  thread.cpu = cpu;
+  cpus_[cpu].load.decay(now_);
+  cpus_[cpu].load.value += thread.load.value;
+}
+
+// The first idle vCPU on which the thread fits, else the idle one with the most capacity.
+int Kernel::choose_by_capacity(int number, int target) const {
+  const int count = static_cast<int>(cpus_.size());
+  int best = -1;
+  for (int i = 0; i < count; ++i) {
+    const int cpu = (target + i) % count;
+    if (!may_run(number, cpu) || !is_free(cpu)) continue;
+    if (fits(threads_[number], cpu)) return cpu;
+    if (best < 0 || places_[cpu].capacity > places_[best].capacity) best = cpu;
+  }
+  return best >= 0 ? best : target;
+}
 
 int Kernel::choose_cpu(int number) const {
   const Thread& thread = threads_[number];
@@ -29,6 +92,7 @@ int Kernel::choose_cpu(int number) const {
     if (best < 0) throw std::logic_error("a group may run nowhere");
     return best;
   }
+  if (hybrid_) return choose_by_capacity(number, target);
   if (is_free(target)) return target;
   const auto& domain = by_domain_[places_[target].domain];
   const auto start =
@@ -48,6 +112,12 @@ int Kernel::choose_cpu(int number) const {
 // Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
 // `fair_only`: none of the idle class.
 bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
+  // Most searches end here.
+  const bool any = std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& group) {
+    return group.runnable > group.running && group.settings.mask.test(static_cast<std::size_t>(cpu)) &&
+           !(fair_only && group.settings.idle);
+  });
+  if (!any) return false;
   for (const bool same_domain : {true, false}) {
     int busiest = -1;
     std::size_t index = 0;
@@ -58,7 +128,7 @@ bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
       for (std::size_t i = 0; i < it.waiting.size(); ++i) {
         const int number = it.waiting[i];
         const Thread& thread = threads_[number];
-        if (!may_run(number, cpu) || groups_[thread.group].throttled) continue;
+        if (!may_run(number, cpu) || groups_[thread.group].throttled || thread.delayed) continue;
         if (fair_only && idle_class(number)) continue;
         const bool hot = !idle_class(number) && now_ - thread.stopped < rules_.migration_cost;
         if (hot && !hot_too) continue;
@@ -71,32 +141,108 @@ bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
     Cpu& from = cpus_[busiest];
     const int number = from.waiting[index];
     Thread& thread = threads_[number];
+    slice_ends(busiest);
     thread.lag =
         rules_.version == Version::cfs ? thread.vruntime - from.least_vruntime : lag_of(thread, from);
     from.waiting.erase(from.waiting.begin() + static_cast<std::ptrdiff_t>(index));
     place(number, cpu);
-    thread.cpu = cpu;
+    move_to(number, cpu);
     cpus_[cpu].waiting.push_back(number);
+    queue_changed(cpu);
     return true;
   }
   return false;
 }
 
-// A core that runs two threads gives one to an idle core of its domain.
+// A vCPU that runs something takes waiting threads of the one with the most load for its capacity in its
+// cache, now and then: those whose load is no more than half of the difference, or after a time in vain than
+// a multiple of that.
+void Kernel::rebalance(int cpu) {
+  Cpu& it = cpus_[cpu];
+  const auto& domain = by_domain_[places_[cpu].domain];
+  const Time shortest = static_cast<Time>(domain.size()) * kMillisecond;
+  const auto again = [&](Time interval) {
+    it.balance.interval = interval;
+    const Time next = is_free(cpu) ? interval : kBusyFactor * interval - rules_.tick;
+    push(now_ + std::max(next, rules_.tick), Kind::balance, cpu);
+  };
+  const auto runnable = [this](const Cpu& of) {
+    return std::count_if(of.waiting.begin(), of.waiting.end(),
+                         [this](int number) { return !threads_[number].delayed; });
+  };
+  if (it.current < 0) return again(shortest);
+  const auto load_of = [this](int number) { return cpus_[number].load.value / places_[number].capacity; };
+  double total = 0;
+  double capacity = 0;
+  int busiest = -1;
+  for (const int other : domain) {
+    Cpu& of = cpus_[other];
+    of.load.decay(now_);
+    total += of.load.value;
+    capacity += places_[other].capacity;
+    if (other == cpu || of.current < 0 || runnable(of) == 0) continue;
+    if (busiest < 0 || load_of(other) > load_of(busiest)) busiest = other;
+  }
+  const double mean = total / capacity;
+  if (busiest < 0 || load_of(cpu) >= std::min(mean, load_of(busiest)) ||
+      (runnable(it) > 0 && load_of(busiest) <= kImbalance * load_of(cpu))) {
+    it.balance.failed = 0;
+    return again(std::clamp(2 * it.balance.interval, shortest, 2 * shortest));
+  }
+  Cpu& from = cpus_[busiest];
+  slice_ends(busiest);
+  double imbalance = std::min((load_of(busiest) - mean) * places_[busiest].capacity,
+                              (mean - load_of(cpu)) * places_[cpu].capacity);
+  std::vector<int> moved;
+  const double mean_there = mean_vruntime(from);
+  for (const int number : from.waiting) {
+    Thread& thread = threads_[number];
+    const bool hot = !idle_class(number) && now_ - thread.stopped < rules_.migration_cost;
+    // task_is_ineligible_on_dst_cpu, from 6.14 on: one that is not to run yet may as well wait there.
+    const bool ineligible = rules_.version == Version::eevdf && thread.vruntime > mean_there;
+    if (imbalance <= 0 || thread.delayed || !may_run(number, cpu) || groups_[thread.group].throttled ||
+        (hot && it.balance.failed <= kCacheNiceTries) || (ineligible && it.balance.failed == 0))
+      continue;
+    thread.load.decay(now_);
+    if (std::ldexp(thread.load.value, -it.balance.failed) > imbalance) continue;
+    imbalance -= thread.load.value;
+    moved.push_back(number);
+  }
+  it.balance.failed = moved.empty() ? it.balance.failed + 1 : 0;
+  again(shortest);
+  for (const int number : moved) {
+    Thread& thread = threads_[number];
+    thread.lag =
+        rules_.version == Version::cfs ? thread.vruntime - from.least_vruntime : lag_of(thread, from);
+    std::erase(from.waiting, number);
+    enqueue(number, cpu);
+  }
+}
+
+// A core that runs two threads gives one to an idle core of its domain. A core gives a thread that does not
+// fit to an idle core with more capacity (update_misfit_status).
 void Kernel::spread(int cpu) {
   const int sibling = cpus_[cpu].sibling;
-  if (sibling < 0 || cpus_[cpu].current >= 0 || cpus_[sibling].current >= 0) return;
+  if (cpus_[cpu].current >= 0 || (sibling >= 0 && cpus_[sibling].current >= 0)) return;
   for (const int other : by_domain_[places_[cpu].domain]) {
+    if (cpus_[other].current < 0) continue;
     const int beside = cpus_[other].sibling;
-    if (cpus_[other].current < 0 || beside < 0 || cpus_[beside].current < 0) continue;
+    const bool crowded = sibling >= 0 && beside >= 0 && cpus_[beside].current >= 0;
+    bool misfit = false;
+    if (hybrid_ && places_[cpu].capacity > places_[other].capacity) {
+      count(other);
+      misfit = !fits(threads_[cpus_[other].current], other);
+    }
+    if (!crowded && !misfit) continue;
     const int number = cpus_[other].current;
     if (!may_run(number, cpu)) continue;
     put_back(other);
     std::erase(cpus_[other].waiting, number);
     threads_[number].lag = 0;
     place(number, cpu);
-    threads_[number].cpu = cpu;
+    move_to(number, cpu);
     cpus_[cpu].waiting.push_back(number);
+    queue_changed(cpu);
     reschedule(other);
     reschedule(cpu);
     return;

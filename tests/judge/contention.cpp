@@ -75,7 +75,8 @@ void Contention::look(const Kernel& kernel, Time elapsed) {
   const double fresh = 1 - std::exp(-static_cast<double>(elapsed) / static_cast<double>(memory_));
   for (Share& share : shares_) share.threads *= 1 - fresh;
   for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
-    if (const int group = kernel.running(cpu); group >= 0) at(places_[cpu].domain, group).threads += fresh;
+    if (const int group = kernel.running(cpu); group >= 0)
+      at(places_[cpu].domain, group).threads += fresh * places_[cpu].capacity;
   }
   std::vector<double> bytes_s(sockets_.size());
   for (int domain = 0; domain < static_cast<int>(socket_of_.size()); ++domain) {

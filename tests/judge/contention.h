@@ -22,6 +22,8 @@ class Contention {
 
   // As Kernel::Speed: cycles per instruction alone on the host over those now.
   double speed(int group, int cpu, int sibling) const;
+  // Cycles per instruction, alone on the host.
+  double cpi_alone(int group) const { return alone_[group]; }
   // Takes `elapsed` of what runs now. Call it every millisecond or so, and Kernel::change_speeds() after it.
   void look(const Kernel& kernel, Time elapsed);
 
@@ -30,7 +32,7 @@ class Contention {
 
  private:
   struct Share {
-    double threads = 0;  // that run, as a mean
+    double threads = 0;  // that run, as a mean; on a slower core a part of one
     double mib = 0;      // of the last-level cache
     double misses = 0;   // per instruction, with it
   };

@@ -5,8 +5,8 @@
 
 #include "model/cpu_set.h"
 #include "model/topology.h"
+#include "tests/judge/berth.h"
 #include "tests/judge/loads.h"
-#include "tests/judge/rows.h"
 #include "tests/unit/policies/interference/ground_truth/machine.h"
 
 #include <cstddef>

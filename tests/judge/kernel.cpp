@@ -16,7 +16,10 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
-constexpr double kDone = 0.5;  // ns of work
+constexpr int kFirstBits = 10;                     // of model::DelayHistogram
+constexpr double kDone = 0.5;                      // ns of work
+constexpr double kHalfLife = 32.0 * kMillisecond;  // of util_avg
+constexpr double kFits = 1.25;                     // fits_capacity
 
 }  // namespace
 
@@ -49,6 +52,7 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
   least_granularity_ = static_cast<double>(rules.least_granularity * factor);
   wakeup_granularity_ = static_cast<double>(rules.wakeup_granularity * factor);
   for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    hybrid_ = hybrid_ || places_[cpu].capacity != places_[0].capacity;
     const auto domain = static_cast<std::size_t>(places_[cpu].domain);
     if (by_domain_.size() <= domain) by_domain_.resize(domain + 1);
     by_domain_[domain].push_back(cpu);
@@ -57,6 +61,11 @@ Kernel::Kernel(std::vector<CpuPlace> places, const Rules& rules, Speed speed, Do
     }
   }
   push(rules_.spread_period, Kind::period, -1);
+  for (int cpu = 0; cpu < static_cast<int>(places_.size()); ++cpu) {
+    const Time offset = rules_.tick * cpu / static_cast<Time>(places_.size());
+    if (cpus_[cpu].sibling < 0 && by_domain_[places_[cpu].domain].size() > 1)
+      push(rules_.tick + offset, Kind::balance, cpu);
+  }
 }
 
 int Kernel::add_group(const Group& group) {
@@ -86,6 +95,21 @@ double Kernel::weight_of(const Thread& thread) const {
   return group.settings.per_thread ? weight : std::max(kLeastWeight, weight / std::max(1, group.runnable));
 }
 
+double Kernel::speed_now(int cpu) const {
+  const int sibling = cpus_[cpu].sibling;
+  return speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling)) *
+         places_[cpu].capacity;
+}
+
+void Kernel::count_use(Thread& thread, double capacity) const {
+  if (!hybrid_) return;
+  const double kept = std::exp2(-static_cast<double>(now_ - thread.use_at) / kHalfLife);
+  thread.use = capacity + (thread.use - capacity) * kept;
+  thread.use_at = now_;
+}
+
+bool Kernel::fits(const Thread& thread, int cpu) const { return kFits * thread.use < places_[cpu].capacity; }
+
 bool Kernel::may_run(int thread, int cpu) const {
   return groups_[threads_[thread].group].settings.mask.test(cpu);
 }
@@ -113,10 +137,10 @@ double Kernel::mean_vruntime(const Cpu& cpu) const {
   return base + sum / weights;
 }
 
-// update_entity_lag: the mean less its own vruntime, within two slices.
+// update_entity_lag: the mean less its own vruntime, within two slices or a tick.
 double Kernel::lag_of(const Thread& thread, const Cpu& cpu) const {
   const double mean = cpu.current < 0 && cpu.waiting.empty() ? cpu.least_vruntime : mean_vruntime(cpu);
-  const double limit = 2 * slice_ * kNiceZero / weight_of(thread);
+  const double limit = std::max(2 * slice_, static_cast<double>(rules_.tick)) * kNiceZero / weight_of(thread);
   return std::clamp(mean - thread.vruntime, -limit, limit);
 }
 
@@ -127,6 +151,7 @@ void Kernel::count(int cpu) {
   const auto elapsed = static_cast<double>(now_ - thread.since);
   thread.since = now_;
   if (elapsed == 0) return;
+  count_use(thread, places_[cpu].capacity);
   thread.left -= elapsed * it.speed;
   thread.vruntime += elapsed * kNiceZero / weight_of(thread);
   Used& used = groups_[thread.group].used;
@@ -135,6 +160,18 @@ void Kernel::count(int cpu) {
   double least = thread.vruntime;
   for (const int number : it.waiting) least = std::min(least, threads_[number].vruntime);
   it.least_vruntime = std::max(it.least_vruntime, least);
+}
+
+// update_curr: the progress of what runs there, and the end of its slice. True: others may have their turn.
+// The kernel looks when a thread comes or goes, and at ticks. Between these a slice lasts longer.
+bool Kernel::slice_ends(int cpu) {
+  Cpu& it = cpus_[cpu];
+  count(cpu);
+  if (rules_.version == Version::cfs || it.current < 0) return false;
+  Thread& thread = threads_[it.current];
+  if (thread.vruntime < thread.deadline) return false;
+  thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
+  return !it.waiting.empty();
 }
 
 void Kernel::start_clock(int cpu) {
@@ -148,8 +185,7 @@ void Kernel::start_clock(int cpu) {
 
 void Kernel::respeed(int cpu) {
   if (cpu < 0 || cpus_[cpu].current < 0) return;
-  const int sibling = cpus_[cpu].sibling;
-  const double speed = speed_(threads_[cpus_[cpu].current].group, cpu, sibling < 0 ? -1 : running(sibling));
+  const double speed = speed_now(cpu);
   if (speed == cpus_[cpu].speed) return;
   count(cpu);
   cpus_[cpu].speed = speed;
@@ -206,7 +242,7 @@ int Kernel::pick(const Cpu& cpu) const {
   const double mean = mean_vruntime(cpu);
   const auto eligible = [&](int number) { return threads_[number].vruntime <= mean + 1e-3; };
   const bool current_may = current >= 0 && eligible(current);
-  if (current_may && threads_[current].slice_end == threads_[current].deadline) return -1;
+  if (current_may && threads_[current].vruntime < threads_[current].protected_until) return -1;
   double deadline = current_may ? threads_[current].deadline : std::numeric_limits<double>::infinity();
   for (int i = 0; i < static_cast<int>(cpu.waiting.size()); ++i) {
     const int number = cpu.waiting[i];
@@ -256,17 +292,22 @@ void Kernel::change_running(int number, int by) {
 void Kernel::run(int cpu, int number) {
   Cpu& it = cpus_[cpu];
   Thread& thread = threads_[number];
-  groups_[thread.group].used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
-  ++groups_[thread.group].used.switches;
+  Used& used = groups_[thread.group].used;
+  used.wait_s += static_cast<double>(now_ - thread.since) * 1e-9;
+  ++used.switches;
+  const int bucket =
+      static_cast<int>(std::bit_width(static_cast<std::uint64_t>(now_ - thread.since))) - kFirstBits;
+  ++used.delay[static_cast<std::size_t>(std::clamp(bucket, 0, static_cast<int>(used.delay.size()) - 1))];
   thread.state = State::running;
   thread.cpu = cpu;
   thread.since = now_;
   thread.began = now_;
-  thread.slice_end = thread.deadline;
+  thread.protected_until = thread.deadline;  // set_protect_slice
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
   change_running(thread.group, 1);
-  it.speed = speed_(thread.group, cpu, it.sibling < 0 ? -1 : running(it.sibling));
+  count_use(thread, 0);
+  it.speed = speed_now(cpu);
   start_clock(cpu);
   respeed(it.sibling);
 }
@@ -290,11 +331,18 @@ void Kernel::reschedule(int cpu) {
     return std::any_of(it.waiting.begin(), it.waiting.end(),
                        [this](int number) { return !groups_[threads_[number].group].throttled; });
   };
-  if (!any()) pull(cpu, false, false);
-  if (any()) {
+  while (any() || pull(cpu, false, false)) {
     const int picked = pick(it);
     const int number = it.waiting[picked];
     it.waiting.erase(it.waiting.begin() + picked);
+    if (Thread& thread = threads_[number]; thread.delayed) {
+      // pick_next_entity: its turn has come, so it owes nothing (DELAY_ZERO), and leaves.
+      thread.delayed = false;
+      thread.lag = 0;
+      may_run_now(number, false);
+      if (it.waiting.empty()) it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+      continue;
+    }
     run(cpu, number);
     want_tick(cpu);
     return;
@@ -305,15 +353,31 @@ void Kernel::reschedule(int cpu) {
 
 void Kernel::enqueue(int number, int cpu) {
   Cpu& it = cpus_[cpu];
-  count(cpu);
-  place(number, cpu);
+  const bool over = slice_ends(cpu);
   Thread& thread = threads_[number];
-  thread.cpu = cpu;
-  it.waiting.push_back(number);
+  if (thread.delayed) {
+    // requeue_delayed_entity: it is still there, where it was, but has no claim for the time of its sleep.
+    thread.delayed = false;
+    if (lag_of(thread, it) > 0) {
+      std::erase(it.waiting, number);
+      thread.lag = 0;
+      place(number, cpu);
+      it.waiting.push_back(number);
+    }
+  } else {
+    place(number, cpu);
+    move_to(number, cpu);
+    it.waiting.push_back(number);
+    may_run_now(number, true);
+  }
   if (groups_[thread.group].throttled) return;
   if (it.current < 0) {
     reschedule(cpu);
-  } else if (preempts(number, it)) {
+  } else if (over || preempts(number, it)) {
+    // The kernel's way to the next pick counts for the one that leaves, so the idle class catches up
+    // meanwhile.
+    Thread& leaves = threads_[it.current];
+    leaves.vruntime += static_cast<double>(rules_.switch_cost) * kNiceZero / weight_of(leaves);
     put_back(cpu);
     reschedule(cpu);
   } else {
@@ -327,12 +391,9 @@ void Kernel::wake(int number, Time work) {
   thread.left = static_cast<double>(work);
   thread.state = State::waiting;
   thread.since = now_;
-  const int cpu = choose_cpu(number);
-  if (rules_.version == Version::eevdf && thread.delayed) {
-    // It stayed in its queue until the mean had passed it, and then left without a lag.
-    thread.lag = std::min(0.0, lag_of(thread, cpus_[thread.cpu]));
-    thread.delayed = false;
-  }
+  count_use(thread, 0);
+  // ttwu_runnable: one that is still in a queue stays there.
+  const int cpu = thread.delayed ? thread.cpu : choose_cpu(number);
   ++groups_[thread.group].runnable;
   enqueue(number, cpu);
 }
@@ -344,11 +405,18 @@ void Kernel::leave(int cpu) {
   if (rules_.version == Version::cfs) {
     thread.lag = thread.vruntime - it.least_vruntime;
   } else {
+    slice_ends(cpu);
     thread.lag = lag_of(thread, it);
+    // dequeue_entity: one that had more than its share waits in its queue until the others have caught up.
     thread.delayed = thread.lag < 0;
   }
-  if (it.waiting.empty()) it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+  if (thread.delayed) {
+    it.waiting.push_back(number);
+  } else if (it.waiting.empty()) {
+    it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
+  }
   it.current = -1;
+  if (!thread.delayed) may_run_now(number, false);
   ++it.generation;
   thread.state = State::sleeping;
   thread.stopped = now_;
@@ -370,9 +438,8 @@ void Kernel::tick(int cpu) {
   Cpu& it = cpus_[cpu];
   it.ticks = false;
   if (it.current < 0 || it.waiting.empty()) return;
-  count(cpu);
-  Thread& thread = threads_[it.current];
-  bool over = false;
+  bool over = slice_ends(cpu);
+  const Thread& thread = threads_[it.current];
   if (rules_.version == Version::cfs) {
     double weights = weight_of(thread);
     double least = std::numeric_limits<double>::infinity();
@@ -385,9 +452,6 @@ void Kernel::tick(int cpu) {
     const double slice = std::max(period * weight_of(thread) / weights, least_granularity_);
     const auto ran = static_cast<double>(now_ - thread.began);
     over = ran > slice || (ran >= least_granularity_ && thread.vruntime - least > slice);
-  } else if (thread.vruntime >= thread.deadline) {
-    thread.deadline = thread.vruntime + slice_ * kNiceZero / weight_of(thread);
-    over = true;
   }
   if (over) {
     put_back(cpu);
@@ -427,6 +491,7 @@ void Kernel::finish(int cpu) {
     leave(cpu);
   } else {
     std::erase(cpus_[after.cpu].waiting, number);
+    may_run_now(number, false);
     after.state = State::sleeping;
     --groups_[after.group].runnable;
   }
@@ -444,11 +509,16 @@ void Kernel::set_group(int number, const Group& settings) {
   for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
     if (settings.mask.test(cpu)) continue;
     if (running(cpu) == number) put_back(cpu);
+    std::vector<int> gone;
     std::erase_if(cpus_[cpu].waiting, [&](int thread) {
       if (threads_[thread].group != number) return false;
-      moved.push_back(thread);
+      gone.push_back(thread);
       return true;
     });
+    for (const int thread : gone) {
+      may_run_now(thread, false);
+      if (!std::exchange(threads_[thread].delayed, false)) moved.push_back(thread);
+    }
   }
   for (const int thread : moved) enqueue(thread, choose_cpu(thread));
   for (int cpu = 0; cpu < static_cast<int>(cpus_.size()); ++cpu) {
@@ -464,6 +534,9 @@ void Kernel::handle(const Event& event) {
       break;
     case Kind::tick:
       tick(number);
+      break;
+    case Kind::balance:
+      rebalance(number);
       break;
     case Kind::timer:
       timer_(event.what);

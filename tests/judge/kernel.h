@@ -13,12 +13,19 @@
 // | tick() | check_preempt_tick: sched_slice, least granularity | update_deadline |
 // | choose_cpu() | select_idle_sibling: previous vCPU, idle core, idle vCPU, of one cache | the same |
 // | pull() | newidle_balance, task_hot | the same |
+// | choose_by_capacity() | select_idle_capacity | the same |
+//
+// In both, rebalance() follows load_balance (find_busiest_group, calculate_imbalance, detach_tasks), and Load
+// follows ___update_load_avg.
 //
 // Some things are simpler than in Linux. The weight of a group is divided evenly among its runnable threads,
 // as calc_group_shares does in the long run. The waker is on the previous vCPU of the thread that it wakes,
-// so wake_affine has no choice. A search for an idle vCPU looks at the whole cache. The balance moves one
-// waiting thread at a time, to a vCPU that runs nothing.
+// so wake_affine has no choice. A search for an idle vCPU looks at the whole cache. vCPUs that run something
+// balance their loads within a cache, and only if their cores have one thread: the rule was compared with a
+// kernel there alone. On a hybrid processor a thread's use is util_avg alone, without util_est.
 #pragma once
+
+#include "model/cgroup_counters.h"
 
 #include <array>
 #include <bitset>
@@ -43,6 +50,7 @@ struct CpuPlace {
   int core = 0;
   int domain = 0;  // the last-level cache
   int socket = 0;
+  double capacity = 1;  // of the core, as a share of the fastest core's
 };
 // Sockets of so many domains of so many cores of so many threads. Siblings have adjacent numbers.
 std::vector<CpuPlace> shape(int sockets, int domains, int cores, int threads);
@@ -74,6 +82,8 @@ struct Group {
   bool idle = false;                  // cpu.idle, or SCHED_IDLE
   CpuMask mask;                       // where it may run
   std::optional<double> quota_cores;  // cpu.max, of a period of 100 ms
+
+  friend bool operator==(const Group&, const Group&) = default;
 };
 
 // Figures of a group since the start.
@@ -82,12 +92,13 @@ struct Used {
   double work_s = 0;  // progress
   double wait_s = 0;  // of threads that could run and had no vCPU
   std::uint64_t switches = 0;
+  model::DelayHistogram delay{};  // as ebpf/bpf/switch.bpf.c counts waits
 };
 
 class Kernel {
  public:
-  // The speed of `group` on `cpu` now, as a share of its speed alone. `sibling`: the group that runs on the
-  // other thread of the core; -1: none.
+  // The speed of `group` on `cpu` now, as a share of its speed alone, capacity aside. `sibling`: the group
+  // that runs on the other thread of the core; -1: none.
   using Speed = std::function<double(int group, int cpu, int sibling)>;
   // A thread has done its work: more work, or nothing, then it sleeps.
   using Done = std::function<std::optional<Time>(int thread)>;
@@ -119,6 +130,13 @@ class Kernel {
 
  private:
   enum class State { sleeping, waiting, running };
+  // The weight of what could run, of the last moments most.
+  struct Load {
+    double value = 0;
+    double weight = 0;  // of what can run now
+    Time since = 0;
+    void decay(Time now);
+  };
   struct Thread {
     int group = 0;
     State state = State::sleeping;
@@ -126,12 +144,19 @@ class Kernel {
     double left = 0;  // work
     double vruntime = 0;
     double lag = 0;        // EEVDF: kept while it sleeps; CFS: unused
-    bool delayed = false;  // EEVDF: it slept with a vruntime beyond the mean
+    bool delayed = false;  // EEVDF: it sleeps, and is in its queue all the same (DELAY_DEQUEUE)
     double deadline = 0;
-    double slice_end = 0;  // EEVDF: the deadline that protects it
-    Time since = 0;        // waiting or running, as counted so far
-    Time began = 0;        // of this stretch on the vCPU
-    Time stopped = 0;      // when it last ran
+    double protected_until = 0;  // EEVDF: a vruntime (RUN_TO_PARITY)
+    Time since = 0;              // waiting or running, as counted so far
+    Time began = 0;              // of this stretch on the vCPU
+    Time stopped = 0;            // when it last ran
+    double use = 0;              // util_avg, as a share of the fastest core; only where capacities differ
+    Time use_at = 0;
+    Load load{};
+  };
+  struct Balance {
+    Time interval = 0;  // while its vCPU is busy, 16 times that
+    int failed = 0;     // so many times since it last took a thread
   };
   struct Cpu {
     int current = -1;
@@ -141,6 +166,8 @@ class Kernel {
     std::uint64_t generation = 0;  // of its next end of work
     bool ticks = false;            // a tick is due
     int sibling = -1;
+    Load load;  // of the threads that last ran there
+    Balance balance;
   };
   struct GroupState {
     Group settings;
@@ -152,7 +179,7 @@ class Kernel {
     Time counted = 0;
     std::uint64_t generation = 0;  // of the end of the quota
   };
-  enum class Kind { work_ends, tick, timer, quota_ends, period };
+  enum class Kind { work_ends, tick, timer, quota_ends, period, balance };
   struct Event {
     Time time;
     std::uint64_t order;
@@ -167,12 +194,17 @@ class Kernel {
   void push(Time time, Kind kind, std::int64_t what, std::uint64_t generation = 0);
   void handle(const Event& event);
   double weight_of(const Thread& thread) const;
+  double speed_now(int cpu) const;  // of what runs there
+  void count_use(Thread& thread,
+                 double capacity) const;  // of the core that it ran on since the last count; 0: none
+  bool fits(const Thread& thread, int cpu) const;
   bool idle_class(int thread) const { return groups_[threads_[thread].group].settings.idle; }
   bool may_run(int thread, int cpu) const;
   bool is_free(int cpu) const;  // idle, or runs the idle class alone
   double mean_vruntime(const Cpu& cpu) const;
   double lag_of(const Thread& thread, const Cpu& cpu) const;
-  void count(int cpu);        // the progress of what runs there, up to now
+  void count(int cpu);  // the progress of what runs there, up to now
+  bool slice_ends(int cpu);
   void start_clock(int cpu);  // of the next end of its work
   void respeed(int cpu);
   void place(int thread, int cpu);
@@ -182,10 +214,15 @@ class Kernel {
   void run(int cpu, int thread);
   void put_back(int cpu);  // the current one waits
   int choose_cpu(int thread) const;
+  int choose_by_capacity(int thread, int target) const;
   void enqueue(int thread, int cpu);
   void leave(int cpu);  // the current one sleeps
   void tick(int cpu);
   bool pull(int cpu, bool hot_too, bool fair_only);
+  void queue_changed(int cpu);  // its load
+  void may_run_now(int thread, bool may);
+  void move_to(int thread, int cpu);
+  void rebalance(int cpu);
   void spread(int cpu);
   void relieve(int cpu);
   void want_tick(int cpu);
@@ -207,6 +244,7 @@ class Kernel {
   std::uint64_t sequence_ = 0;
   std::vector<Cpu> cpus_;
   std::vector<std::vector<int>> by_domain_;
+  bool hybrid_ = false;  // capacities differ
   std::vector<GroupState> groups_;
   std::vector<Thread> threads_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

@@ -2,8 +2,10 @@
 // The simulated kernel against queueing theory, and against what the kernel's documentation promises.
 #include "tests/judge/loads.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -91,6 +93,28 @@ TEST_P(EachVersion, AGroupsWeightIsThatOfAllItsThreads) {
                  {{.group = 0, .threads = 1}, {.group = 1, .threads = 3}}, 1);
   run.run(60 * kSecond);
   EXPECT_NEAR(run.kernel().used(0).cpu_s, 30, 1.5);
+}
+
+TEST_P(EachVersion, BusyVcpusShareThreadsThatDoNotDivideEvenly) {
+  const Group group = group_on(mask_of({0, 1}));
+  std::vector<BatchLoad> each;
+  for (int i = 0; i < 3; ++i) each.push_back({.group = i, .threads = 1});
+  Simulation run(shape(1, 1, 2, 1), without_costs(GetParam()), {group, group, group}, {}, each, 1);
+  run.run(60 * kSecond);
+  // Two of them on one vCPU for good would get 30 s each.
+  for (int i = 0; i < 3; ++i) EXPECT_GT(run.kernel().used(i).cpu_s, 33) << i;
+}
+
+TEST(Eevdf, ShortWorkBesideTheIdleClassTakesAsLongAsAlone) {
+  const CpuMask both = mask_of({0, 1});
+  ServiceLoad load = service_of(0.2, 1);
+  load.work_s = 0.2e-3;
+  const auto p99_s = [&](const std::vector<BatchLoad>& others) {
+    Simulation run(shape(1, 1, 2, 1), {}, {group_on(both), group_on(both, true)}, {load}, others, 1);
+    run.run(120 * kSecond, kSecond);
+    return quantile(run.answers(0).times_s, 0.99);
+  };
+  EXPECT_LT(p99_s({{.group = 1, .threads = 4}}), 1.15 * p99_s({}));
 }
 
 TEST_P(EachVersion, NoVcpuIdlesWhileAThreadWaits) {
@@ -225,6 +249,77 @@ TEST(Quantile, IsTheLeastValueThatCoversTheShare) {
   EXPECT_EQ(quantile({3, 1, 2}, 0.5), 2);
   EXPECT_EQ(quantile({3, 1, 2}, 0.99), 3);
   EXPECT_EQ(quantile({5}, 0), 5);
+}
+
+// One fast core and two slow ones.
+std::vector<CpuPlace> hybrid() {
+  auto places = shape(1, 1, 3, 1);
+  places[1].capacity = places[2].capacity = 0.5;
+  return places;
+}
+
+TEST_P(EachVersion, OnAHybridProcessorAThreadWithoutEndMovesToTheFastCore) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({0, 1, 2})), group_on(mask_of({0}))},
+                 {}, {{.group = 0, .threads = 1}, {.group = 1, .threads = 1, .run_s = 1e-3, .pause_s = 1e9}},
+                 1);
+  run.run(kSecond);
+  const double before_s = run.kernel().used(0).work_s;
+  run.run(kSecond);
+  EXPECT_NEAR(run.kernel().used(0).work_s - before_s, 1, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorASlowCoreDoesSoMuchLess) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({1}))}, {},
+                 {{.group = 0, .threads = 1}}, 1);
+  run.run(kSecond);
+  EXPECT_NEAR(run.kernel().used(0).cpu_s, 1, 0.01);
+  EXPECT_NEAR(run.kernel().used(0).work_s, 0.5, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorAThreadThatFitsStaysOnASlowCore) {
+  // It sleeps most of the time, so its use is small. It has run on the slow core before.
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({1}))}, {service_of(0.05, 1)}, {}, 1);
+  run.run(kSecond);
+  run.kernel().set_group(0, group_on(mask_of({0, 1, 2})));
+  const double cpu_s = run.kernel().used(0).cpu_s;
+  const double work_s = run.kernel().used(0).work_s;
+  run.run(10 * kSecond);
+  EXPECT_NEAR((run.kernel().used(0).work_s - work_s) / (run.kernel().used(0).cpu_s - cpu_s), 0.5, 0.01);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorABusyThreadWakesUpOnTheFastCore) {
+  Simulation run(hybrid(), without_costs(GetParam()), {group_on(mask_of({0, 1, 2}))}, {service_of(0.7, 1)},
+                 {}, 1);
+  run.run(10 * kSecond);
+  EXPECT_GT(run.kernel().used(0).work_s, 0.8 * run.kernel().used(0).cpu_s);
+}
+
+TEST_P(EachVersion, OnAHybridProcessorABusyFastCoreKeepsMoreThreads) {
+  auto places = shape(1, 1, 2, 1);
+  places[1].capacity = 0.5;
+  const Group group = group_on(mask_of({0, 1}));
+  Simulation run(places, without_costs(GetParam()), {group, group, group}, {},
+                 {{.group = 0, .threads = 1}, {.group = 1, .threads = 1}, {.group = 2, .threads = 1}}, 1);
+  run.run(10 * kSecond);
+  std::vector<double> cpu_s;
+  for (int i = 0; i < 3; ++i) cpu_s.push_back(run.kernel().used(i).cpu_s);
+  // The one on the slow core has it for itself.
+  EXPECT_NEAR(*std::max_element(cpu_s.begin(), cpu_s.end()), 10, 0.5);
+}
+
+TEST_P(EachVersion, EachDispatchIsOneWait) {
+  Simulation run(shape(1, 1, 2, 1), without_costs(GetParam()),
+                 {group_on(mask_of({0})), group_on(mask_of({1}))}, {service_of(0.3, 1)},
+                 {{.group = 1, .threads = 2}}, 1);
+  run.run(10 * kSecond);
+  const Used& alone = run.kernel().used(0);
+  EXPECT_EQ(alone.delay[0], alone.switches);
+  const Used& crowded = run.kernel().used(1);
+  EXPECT_EQ(std::accumulate(crowded.delay.begin(), crowded.delay.end(), std::uint64_t{0}), crowded.switches);
+  const double mean_us = 1e6 * crowded.wait_s / static_cast<double>(crowded.switches);
+  const double median_us = model::delay_quantile_us({}, crowded.delay, 0.5).value();
+  EXPECT_GT(median_us, mean_us / 2);
+  EXPECT_LT(median_us, mean_us * 2);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // judge-load [--seconds S]: runs the configurations of two_vcpus.h on this machine's kernel, on its first two
-// vCPUs, and prints one JSON line for each, as judge-simulation does.
+// vCPUs, and prints one JSON line for each, as judge-simulation does. It repeats a run in which other
+// programs used the vCPUs, because a few percent of them double a p99. judge-load service USE WORK_MS THREADS
+// [--seconds S]: such a service alone, on the vCPUs that it may use. judge-load batch THREADS: threads
+// without end, until a signal ends them.
 //
 // Arrivals come from a thread with a real-time priority, as from a network card, so it needs root. A request
 // is answered once its thread has had so much CPU time; the answer time counts from the moment at which the
@@ -17,9 +20,11 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <fstream>
 #include <mutex>
 #include <random>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -27,6 +32,7 @@
 #include <fmt/core.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace berth::judge {
 
@@ -50,8 +56,21 @@ void check(int error, const char* what) {
   if (error != 0) throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(error)));
 }
 
-// Of the calling thread.
+// CPU time of all programs since the boot, in seconds.
+double busy_s() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0;
+  double nice = 0;
+  double system = 0;
+  if (!(file >> name >> user >> nice >> system) || name != "cpu")
+    throw std::runtime_error("/proc/stat: no line of all processors");
+  return (user + nice + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// Of the calling thread; none: where it may run already.
 void stay_on(const std::vector<int>& cpus) {
+  if (cpus.empty()) return;
   cpu_set_t set;
   CPU_ZERO(&set);
   for (const int cpu : cpus) CPU_SET(cpu, &set);
@@ -103,10 +122,10 @@ class Service {
       wanted_.notify_one();
     }
   }
-  double p99_ms() {
+  double quantile_ms(double q) {
     const std::lock_guard lock(mutex_);
     if (times_.empty()) throw std::runtime_error("no request was answered");
-    return quantile(times_, 0.99) * 1e3;
+    return quantile(times_, q) * 1e3;
   }
 
  private:
@@ -142,6 +161,19 @@ class Service {
   std::vector<std::thread> workers_;
 };
 
+void compute_until(const std::atomic<bool>& over) {
+  while (!over.load(std::memory_order_relaxed)) {
+  }
+}
+
+void serve(Service& service, double seconds) {
+  std::thread arrivals([&] {
+    become(SCHED_FIFO, 1);
+    service.serve(seconds, 1);
+  });
+  arrivals.join();
+}
+
 Outcome run(const Configuration& it, Sharing way, double seconds) {
   const bool own = way == Sharing::own_vcpu;
   std::atomic<bool> over = false;
@@ -151,20 +183,17 @@ Outcome run(const Configuration& it, Sharing way, double seconds) {
     batch.emplace_back([&] {
       stay_on(own ? std::vector{1} : std::vector{0, 1});
       if (way == Sharing::idle_class) become(SCHED_IDLE, 0);
-      while (!over.load(std::memory_order_relaxed)) {
-      }
+      compute_until(over);
       used += seconds_of(CLOCK_THREAD_CPUTIME_ID);
     });
   }
   Outcome outcome;
   {
     Service service(it, own ? std::vector{0} : std::vector{0, 1});
-    std::thread arrivals([&] {
-      become(SCHED_FIFO, 1);
-      service.serve(seconds, 1);
-    });
-    arrivals.join();
-    outcome.p99_ms = service.p99_ms();
+    const double others_s = busy_s() - seconds_of(CLOCK_PROCESS_CPUTIME_ID);
+    serve(service, seconds);
+    outcome.others_cores = (busy_s() - seconds_of(CLOCK_PROCESS_CPUTIME_ID) - others_s) / seconds;
+    outcome.p99_ms = service.quantile_ms(0.99);
     over = true;
   }
   for (std::thread& thread : batch) thread.join();
@@ -172,14 +201,61 @@ Outcome run(const Configuration& it, Sharing way, double seconds) {
   return outcome;
 }
 
+Outcome run_undisturbed(const Configuration& it, Sharing way, double seconds) {
+  constexpr double kMostCores = 0.06;
+  for (int tries = 0; tries < 10; ++tries) {
+    const Outcome outcome = run(it, way, seconds);
+    if (outcome.others_cores < kMostCores) return outcome;
+    fmt::print(stderr, "judge-load: other programs used {:.2f} vCPUs; once more\n", outcome.others_cores);
+  }
+  throw std::runtime_error("other programs disturbed each run; use a machine that does nothing else");
+}
+
 int all(double seconds) {
   for (const Configuration& it : kTwoVcpus) {
-    const Outcome alone = run(it, Sharing::alone, seconds);
-    const Outcome found = run(it, it.way, seconds);
+    const Outcome alone = run_undisturbed(it, Sharing::alone, seconds);
+    const Outcome found = run_undisturbed(it, it.way, seconds);
     fmt::print("{}", line_of(it, alone, found));
     std::fflush(stdout);
   }
   return 0;
+}
+
+int serve_alone(const Configuration& it, double seconds) {
+  Service service(it, {});
+  serve(service, seconds);
+  fmt::print(R"({{"p50_ms": {:.4f}, "p99_ms": {:.4f}}})"
+             "\n",
+             service.quantile_ms(0.5), service.quantile_ms(0.99));
+  return 0;
+}
+
+int compute(int threads) {
+  const std::atomic<bool> never = false;
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back([&] { compute_until(never); });
+  compute_until(never);
+  return 0;
+}
+
+int usage() {
+  fmt::print(stderr, "usage: judge-load [service USE WORK_MS THREADS] [--seconds S] | batch THREADS\n");
+  return 2;
+}
+
+int start(std::vector<std::string> words) {
+  double seconds = 20;
+  if (words.size() >= 2 && words[words.size() - 2] == "--seconds") {
+    seconds = std::strtod(words.back().c_str(), nullptr);
+    words.resize(words.size() - 2);
+  }
+  if (!(seconds > 1)) return usage();
+  if (words.empty()) return all(seconds);
+  const auto number = [&](std::size_t at) { return std::strtod(words[at].c_str(), nullptr); };
+  if (words[0] == "service" && words.size() == 4 && number(1) > 0 && number(2) > 0 && number(3) >= 1)
+    return serve_alone({number(1), number(2), static_cast<int>(number(3)), Sharing::alone}, seconds);
+  if (words[0] == "batch" && words.size() == 2 && number(1) >= 1) return compute(static_cast<int>(number(1)));
+  return usage();
 }
 
 }  // namespace
@@ -187,14 +263,8 @@ int all(double seconds) {
 }  // namespace berth::judge
 
 int main(int argc, char** argv) {
-  double seconds = 20;
-  if (argc == 3 && std::string_view(argv[1]) == "--seconds") seconds = std::strtod(argv[2], nullptr);
-  if ((argc != 1 && argc != 3) || !(seconds > 1)) {
-    fmt::print(stderr, "usage: judge-load [--seconds S]\n");
-    return 2;
-  }
   try {
-    return berth::judge::all(seconds);
+    return berth::judge::start({argv + 1, argv + argc});
   } catch (const std::exception& error) {
     fmt::print(stderr, "judge-load: {}\n", error.what());
     return 1;

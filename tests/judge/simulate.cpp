@@ -5,12 +5,16 @@
 #include "tests/judge/rows.h"
 #include "tests/judge/two_vcpus.h"
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,6 +28,7 @@ struct Options {
   std::uint64_t seeds = 5;
   Rules rules;
   bool json = false;
+  unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
 };
 
 Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
@@ -63,42 +68,46 @@ int two_vcpus(const Options& options) {
   return 0;
 }
 
+Figures mean(const std::vector<Figures>& all) {
+  Figures mean;
+  constexpr std::array kMembers{&Figures::violations, &Figures::p50_ratio,   &Figures::p99_ratio,
+                                &Figures::p999_ratio, &Figures::worst_ratio, &Figures::batch,
+                                &Figures::emu};
+  for (const auto member : kMembers) {
+    for (const Figures& it : all) mean.*member += it.*member / static_cast<double>(all.size());
+  }
+  return mean;
+}
+
+void print(const Options& options, const Row& row, const std::string& way, const Figures& it) {
+  if (options.json) {
+    fmt::print(
+        R"({{"row": "{}", "way": "{}", "violations": {:.4f}, "p50_ratio": {:.4f}, "p99_ratio": {:.4f}, "p999_ratio": {:.4f}, "worst_ratio": {:.4f}, "batch": {:.4f}, "emu": {:.4f}}})"
+        "\n",
+        row.name, way, it.violations, it.p50_ratio, it.p99_ratio, it.p999_ratio, it.worst_ratio, it.batch,
+        it.emu);
+    return;
+  }
+  fmt::print(
+      "  {:42} violations {:5.1f} %  p50 {:5.2f}  p99 {:6.2f}  p99.9 {:6.2f}  worst {:7.2f}  batch {:4.2f}  "
+      "EMU {:4.2f}\n",
+      way, 100 * it.violations, it.p50_ratio, it.p99_ratio, it.p999_ratio, it.worst_ratio, it.batch, it.emu);
+}
+
 // A line for each row and way, as means of the seeds.
 int table(const Options& options) {
-  const auto length = static_cast<Time>(options.seconds * 1e9);
-  for (const Row& row : all_rows()) {
-    const auto ways = all_ways();
-    std::vector<Figures> sums(ways.size());
-    for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
-      const Host host = draw_host(row, seed);
-      const Alone alone = alone_on(host, options.rules, length, seed);
-      for (std::size_t i = 0; i < ways.size(); ++i) {
-        const Figures found = judge(host, ways[i], alone, options.rules, length, seed);
-        sums[i].violations += found.violations;
-        sums[i].p99_ratio += found.p99_ratio;
-        sums[i].worst_ratio += found.worst_ratio;
-        sums[i].batch += found.batch;
-        sums[i].emu += found.emu;
-      }
-    }
-    const auto seeds = static_cast<double>(options.seeds);
-    if (!options.json) fmt::print("{}\n", row.name);
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      const Figures& it = sums[i];
-      if (options.json) {
-        fmt::print(
-            R"({{"row": "{}", "way": "{}", "violations": {:.4f}, "p99_ratio": {:.4f}, "worst_ratio": {:.4f}, "batch": {:.4f}, "emu": {:.4f}}})"
-            "\n",
-            row.name, ways[i].name, it.violations / seeds, it.p99_ratio / seeds, it.worst_ratio / seeds,
-            it.batch / seeds, it.emu / seeds);
-        continue;
-      }
-      fmt::print("  {:40} violations {:5.1f} %  p99 {:6.2f}  worst {:7.2f}  batch {:4.2f}  EMU {:4.2f}\n",
-                 ways[i].name, 100 * it.violations / seeds, it.p99_ratio / seeds, it.worst_ratio / seeds,
-                 it.batch / seeds, it.emu / seeds);
-    }
-    std::fflush(stdout);
-  }
+  const auto rows = all_rows();
+  const auto ways = all_ways();
+  judge_rows(rows, ways, options.rules, static_cast<Time>(options.seconds * 1e9), options.seeds, options.jobs,
+             [&](std::size_t row, const std::vector<std::vector<Figures>>& by_seed) {
+               if (!options.json) fmt::print("{}\n", rows[row].name);
+               for (std::size_t way = 0; way < ways.size(); ++way) {
+                 std::vector<Figures> all;
+                 for (const auto& figures : by_seed) all.push_back(figures[way]);
+                 print(options, rows[row], ways[way].name, mean(all));
+               }
+               std::fflush(stdout);
+             });
   return 0;
 }
 
@@ -118,9 +127,10 @@ bool change_constant(Rules& rules, const std::string& text) {
 }
 
 int usage() {
-  fmt::print(stderr,
-             "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--cfs] [--json] "
-             "[--constant NAME=FACTOR]\n");
+  fmt::print(
+      stderr,
+      "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--jobs N] [--cfs] [--json] "
+      "[--constant NAME=FACTOR]\n");
   return 2;
 }
 
@@ -144,6 +154,8 @@ int main(int argc, char** argv) {
       options.seconds = std::strtod(argv[++i], nullptr);
     } else if (word == "--constant" && i + 1 < argc) {
       if (!change_constant(options.rules, argv[++i])) return usage();
+    } else if (word == "--jobs" && i + 1 < argc) {
+      options.jobs = std::max(1U, static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10)));
     } else if (word == "--seeds" && i + 1 < argc) {
       options.seeds = std::strtoull(argv[++i], nullptr, 10);
     } else {

@@ -28,8 +28,9 @@ struct Configuration {
 
 // Of one run.
 struct Outcome {
-  double p99_ms = 0;       // of the answer times
-  double batch_cores = 0;  // used
+  double p99_ms = 0;        // of the answer times
+  double batch_cores = 0;   // used
+  double others_cores = 0;  // used by other programs
 };
 // A line of JSON, which tests/judge/real reads.
 inline std::string line_of(const Configuration& it, const Outcome& alone, const Outcome& found) {

@@ -149,6 +149,7 @@ def read_by_script(tree: Tree, command: list[str]) -> list[str]:
 READ_BY_GUEST_TESTS = {
     "test_docs.py": ("README.md", "docs/*", "man/*", "tests/docs/*"),
     "test_gpus.py": ("tests/unit/topology/fake_nvml*",),
+    "test_judge.py": ("tests/judge/*.cpp", "tests/judge/*.h"),
     "test_package.py": PACKAGED,
     "test_progress.py": ("docs/examples/progress/*",),
     "test_spark.py": ("tests/spark/fake_driver.py",),

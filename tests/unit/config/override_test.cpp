@@ -38,6 +38,9 @@ TEST(Override, TakesFormerNames) {
   Settings settings;
   ASSERT_TRUE(override_setting(settings, "spark.z=1"));
   EXPECT_EQ(settings.policies.eviction.z, 1);
+  ASSERT_EQ(settings.warnings.size(), 1U);
+  EXPECT_EQ(settings.warnings.front(),
+            "spark.z is the former name of eviction.z; the next release refuses it");
 }
 
 TEST(Override, ASingleCpuNeedsNoQuotes) {

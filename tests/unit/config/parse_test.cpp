@@ -51,6 +51,11 @@ TEST(Parse, AFormerNameSetsThePresentKeyAndIsReported) {
             "b.toml:3:1: spark.grace is the former name of eviction.grace; the next release refuses it");
 }
 
+TEST(Parse, AMistypedFormerNameHasItsPresentOneAsHint) {
+  EXPECT_EQ(error_of("[spark]\ngrac = 7\n"),
+            "b.toml:2:1: unknown key \"grac\" in [spark]; did you mean \"grace\" in [eviction]?");
+}
+
 TEST(Parse, AKeyByBothOfItsNamesIsRefused) {
   EXPECT_EQ(error_of("[spark]\ngrace = 7\n[eviction]\ngrace = 8\n"),
             "b.toml:2:1: eviction.grace is given twice, once by a former name; leave that one out");

@@ -63,8 +63,8 @@ model::Action memory_high(const std::string& workload, std::optional<std::uint64
           .decision = {},
           .reason = "r"};
 }
-model::Action evict(const std::string& workload) {
-  return {.what = model::Evict{.workload = workload}, .policy = "eviction", .decision = {}, .reason = "r"};
+model::Action evict(const std::string& workload, const char* policy = "eviction") {
+  return {.what = model::Evict{.workload = workload}, .policy = policy, .decision = {}, .reason = "r"};
 }
 model::Action advertise(model::Resource resource) {
   return {
@@ -437,6 +437,14 @@ RC_GTEST_PROP(ArbiterProperty, NeverMovesAPinTwiceWithinTheCoolDownUnlessItIsBro
     // Pins of one vCPU only: these lie in one domain without further asking.
     RC_ASSERT((in_place || !sound || shared));
   }
+}
+
+TEST(ArbiterMerge, KeepsOversellingsEvictionsEvenOfTheSameWorkload) {
+  const model::Snapshot snapshot = eight({best_effort("a"), best_effort("b")});
+  const Actions actions = arbitrate(snapshot, {evict("a"), evict("a", "oversell"), evict("b", "oversell")},
+                                    PolicySettings{}, false, {});
+  ASSERT_EQ(steps(actions), (std::vector<std::string>{"evict a", "evict b"}));
+  for (const model::Action& action : actions) EXPECT_EQ(action.policy, "oversell");
 }
 
 }  // namespace berth::policies

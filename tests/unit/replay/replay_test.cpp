@@ -196,7 +196,7 @@ TEST(Standing, AnEvictionHasEndedThoughTheRecordedWorkloadGoesOn) {
   eviction.grace_s = 5;
   model::Plan plan;
   plan.time = seen.time;
-  plan.actions.push_back({.what = eviction, .policy = "spark", .decision = {}, .reason = {}});
+  plan.actions.push_back({.what = eviction, .policy = "eviction", .decision = {}, .reason = {}});
   standing.take(plan, seen, {});
   recorded.time = 1006;
   standing.put_on(recorded, seen);

@@ -99,7 +99,7 @@ double limit_of(const model::Action& action) {
 
 }  // namespace
 
-RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
+RC_GTEST_PROP(EvictionProperty, IsWhatItsRestatementSays, ()) {
   testing::RandomCase node = any_case();
   node.settings.eviction.forecast = ForecastRule::published;  // forecast_property_test.cpp has the other one
   const EvictionProposal real = propose_evictions(node.snapshot, node.settings.eviction);
@@ -174,7 +174,7 @@ RC_GTEST_PROP(SparkProperty, IsWhatItsRestatementSays, ()) {
   RC_ASSERT(evictions == (evicts ? 1 : 0));
 }
 
-RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExecutors, ()) {
+RC_GTEST_PROP(EvictionProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExecutors, ()) {
   const testing::RandomCase node = any_case();
   const model::EvictionFindings findings = propose_evictions(node.snapshot, node.settings.eviction).findings;
   std::set<std::string> driven;  // applications whose driver had its turn
@@ -193,7 +193,7 @@ RC_GTEST_PROP(SparkProperty, NobodyLatencySensitiveGoesAndADriverGoesAfterItsExe
   RC_ASSERT(findings.victims.size() <= findings.order.size());
 }
 
-RC_GTEST_PROP(SparkProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
+RC_GTEST_PROP(EvictionProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
   const testing::RandomCase node = any_case();
   const model::EvictionFindings findings = propose_evictions(node.snapshot, node.settings.eviction).findings;
   double last = -std::numeric_limits<double>::infinity();
@@ -204,7 +204,7 @@ RC_GTEST_PROP(SparkProperty, TheOrderAscendsByTheFigureThatItShows, ()) {
   }
 }
 
-RC_GTEST_PROP(SparkProperty, AllVictimsAreNeeded, ()) {
+RC_GTEST_PROP(EvictionProperty, AllVictimsAreNeeded, ()) {
   const testing::RandomCase node = any_case();
   const model::EvictionFindings findings = propose_evictions(node.snapshot, node.settings.eviction).findings;
   std::uint64_t freed = 0;
@@ -215,7 +215,7 @@ RC_GTEST_PROP(SparkProperty, AllVictimsAreNeeded, ()) {
 }
 
 // A driver that says the same work in another order of stages is worth the same.
-RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
+RC_GTEST_PROP(EvictionProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
   testing::RandomCase node = any_case();
   const auto before = propose_evictions(node.snapshot, node.settings.eviction).findings;
   for (model::SparkApp& app : node.snapshot.spark_apps) std::reverse(app.stages.begin(), app.stages.end());
@@ -226,7 +226,7 @@ RC_GTEST_PROP(SparkProperty, TheOrderOfStagesInTheSnapshotDoesNotMatter, ()) {
 
 // No workload is evicted unless a policy may evict, no spared one ever, and one at a time. A plan can be read
 // back.
-RC_GTEST_PROP(SparkProperty, APlanEvictsNoMoreThanItsPoliciesMayAndReadsBack, ()) {
+RC_GTEST_PROP(EvictionProperty, APlanEvictsNoMoreThanItsPoliciesMayAndReadsBack, ()) {
   testing::RandomCase node = any_case();
   node.settings.oversell.evict = *rc::gen::arbitrary<bool>();
   node.settings.oversell.evict_highest = *rc::gen::arbitrary<bool>();
