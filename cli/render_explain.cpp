@@ -45,7 +45,7 @@ std::string amount_of(const Document& resources) {
 
 const char* cause_in_words(std::string_view cause) {
   if (cause == "extended") return "a straggler was given more";
-  if (cause == "reclaimed") return "it lends what it does not use";
+  if (cause == "lent") return "it lends what it does not use";
   if (cause == "preempted") return "it was shrunk for a straggler";
   if (cause == "lifted") return "it only hinders the service on vCPUs of its own";
   return "berth changed it";
@@ -78,7 +78,7 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
   for (const Document& gpu : list_of(workload, "gpus")) {
     if (gpu.is_string()) say(out, "has processes on GPU " + gpu.get<std::string>());
   }
-  if (const auto why = text_of(workload, "unmanaged"); !why.empty()) {
+  if (const auto why = text_of(workload, "left_alone"); !why.empty()) {
     say(out, "berth leaves it alone: " + why);
   }
 }

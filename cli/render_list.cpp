@@ -100,7 +100,7 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
   for (const Document& workload : list_of(workloads, "workloads")) {
     if (!member(workload, "managed").is_boolean() || flag_of(workload, "managed")) continue;
     out << "  " << printable(text_of(workload, "id")) << ": "
-        << printable(or_dash(text_of(workload, "unmanaged_reason"))) << "\n";
+        << printable(or_dash(text_of(workload, "left_alone_reason"))) << "\n";
   }
 }
 

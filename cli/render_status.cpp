@@ -112,7 +112,7 @@ void render_figures(std::ostream& out, const Document& sampling, const Style& st
     const bool available = flag_of(figure, "available");
     out << "  " << paint(style, available ? Colour::green : Colour::red, available ? "yes" : "no ") << "  "
         << fmt::format("{:<20} ", printable(text_of(figure, "figure")))
-        << (available ? "by " + printable(text_of(figure, "rung")) : "");
+        << (available ? "by " + printable(text_of(figure, "way")) : "");
     const std::string detail = printable(text_of(figure, "detail"));
     out << (available && !detail.empty() ? "; " : "") << detail << "\n";
   }
@@ -167,7 +167,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   const Document& workloads = member(status, "workloads");
   line("workloads", fmt::format("{} latency-sensitive, {} best-effort, {} left alone",
                                 whole(workloads, "latency-sensitive"), whole(workloads, "best-effort"),
-                                whole(workloads, "unmanaged")));
+                                whole(workloads, "left_alone")));
   line("score", format_number(number_of(status, "score_node"), 4) + " (0: no workload disturbs another)");
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
@@ -176,8 +176,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
                                  whole(status, "relocations")));
-  line("limits", fmt::format("{} extended, {} reclaimed, {} preempted, {} lifted", whole(held, "extended"),
-                             whole(held, "reclaimed"), whole(held, "preempted"), whole(held, "lifted")));
+  line("limits", fmt::format("{} extended, {} lent, {} preempted, {} lifted", whole(held, "extended"),
+                             whole(held, "lent"), whole(held, "preempted"), whole(held, "lifted")));
   const Document& evictions = member(status, "evictions");
   if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
     line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),

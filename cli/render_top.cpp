@@ -159,7 +159,7 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
   add_folded(lines,
              {fmt::format("workloads: {} latency-sensitive, {} best-effort, {} left alone",
                           number(counts, "latency-sensitive"), number(counts, "best-effort"),
-                          number(counts, "unmanaged")),
+                          number(counts, "left_alone")),
               "score " + number(status, "score_node", 4), "best-effort vCPUs " + pool},
              "   ", style);
   add_folded(lines,

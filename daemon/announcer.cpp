@@ -92,11 +92,11 @@ void Announcer::gpus(const std::vector<topology::GpuNews>& news, std::string_vie
   }
 }
 
-void Announcer::unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                          std::string_view mode, const MayAnnounce& may_announce) {
+void Announcer::left_alone(const LeftAloneWorkloads& before, const LeftAloneWorkloads& now,
+                           std::string_view mode, const MayAnnounce& may_announce) {
   for (const auto& [id, item] : now) {
     if (before.count(id) > 0 || !may_announce(id)) continue;
-    announce_event(kMessageUnmanaged, item.cause == Unmanaged::Cause::alarm ? LOG_ALERT : LOG_WARNING,
+    announce_event(kMessageLeftAlone, item.cause == LeftAlone::Cause::alarm ? LOG_ALERT : LOG_WARNING,
                    fmt::format("{} is left alone from now on: {}", id, item.reason), mode, id);
   }
 }

@@ -28,8 +28,8 @@ class Announcer {
   static void stragglers(const StragglersNews& news, std::string_view mode, const MayAnnounce& may_announce);
   static void gpus(const std::vector<topology::GpuNews>& news, std::string_view mode);
   // Workloads that are left alone now and were not before.
-  static void unmanaged(const UnmanagedWorkloads& before, const UnmanagedWorkloads& now,
-                        std::string_view mode, const MayAnnounce& may_announce);
+  static void left_alone(const LeftAloneWorkloads& before, const LeftAloneWorkloads& now,
+                         std::string_view mode, const MayAnnounce& may_announce);
   // Ticks that are farther apart than configured, because sampling would cost too much.
   void pace(const SamplingBudget& budget, double configured_s, double max_cpu);
   // Messages that were dropped since the start (os/outbox.h). Says how many, once no more are.

@@ -70,8 +70,8 @@ void Answers::drop_own_documents() {
 void Answers::count_workloads() {
   counts_ = {};
   for (const auto& workload : observer().snapshot().workloads) {
-    if (workload.left_alone || from_.enforcement.unmanaged().count(workload.id) > 0) {
-      ++counts_.unmanaged;
+    if (workload.left_alone || from_.enforcement.left_alone().count(workload.id) > 0) {
+      ++counts_.left_alone;
     } else if (workload.workload_class == model::WorkloadClass::latency_sensitive) {
       ++counts_.latency_sensitive;
     } else {
@@ -83,14 +83,14 @@ void Answers::count_workloads() {
 std::string Answers::status_line() const {
   auto line = fmt::format("{}: {} latency-sensitive, {} best-effort workloads", mode(),
                           counts_.latency_sensitive, counts_.best_effort);
-  if (counts_.unmanaged > 0) line += fmt::format(", {} left alone", counts_.unmanaged);
+  if (counts_.left_alone > 0) line += fmt::format(", {} left alone", counts_.left_alone);
   if (const auto score = score_node()) line += fmt::format(", score {:.2f}", *score);
   if (from_.setup.reload_error) line += "; the last reload was rejected";
   return line;
 }
 
 Tick Answers::last_tick() const {
-  return {observer(), from_.plan, from_.enforcement.holdings(), from_.enforcement.unmanaged(),
+  return {observer(), from_.plan, from_.enforcement.holdings(), from_.enforcement.left_alone(),
           from_.overrides};
 }
 
@@ -175,8 +175,8 @@ std::vector<model::WorkloadFinding> Answers::unplaceable() const {
   auto findings = from_.plan.findings.interference->unplaceable;
   for (auto& finding : findings) {
     // The policy sees no request of such a workload, and would name that as the reason.
-    const auto left_alone = from_.enforcement.unmanaged().find(finding.workload);
-    if (left_alone != from_.enforcement.unmanaged().end())
+    const auto left_alone = from_.enforcement.left_alone().find(finding.workload);
+    if (left_alone != from_.enforcement.left_alone().end())
       finding.reason = "berth leaves it alone: " + left_alone->second.reason;
   }
   return findings;
@@ -190,7 +190,7 @@ SamplingReport Answers::sampling_report() const {
   report.cpu = from_.senses.budget().cores();
   report.read_cpu_ms = from_.senses.budget().read_cpu_s() * 1000;
   if (observer().kernel().cost()) report.bpf_cpu = from_.senses.budget().kernel_cores();
-  report.figures = observer().kernel().rungs();
+  report.figures = observer().kernel().ways();
   return report;
 }
 
@@ -278,9 +278,9 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
             subject));
   }
   if (explanation.workload) {
-    const auto left_alone = from_.enforcement.unmanaged().find(explanation.workload->workload.id);
-    if (left_alone != from_.enforcement.unmanaged().end())
-      explanation.workload->unmanaged = left_alone->second.reason;
+    const auto left_alone = from_.enforcement.left_alone().find(explanation.workload->workload.id);
+    if (left_alone != from_.enforcement.left_alone().end())
+      explanation.workload->left_alone = left_alone->second.reason;
   }
   return daemon::explain_json(explanation, entries);
 }

@@ -154,7 +154,7 @@ void Daemon::tick() {
 
 void Daemon::decide() {
   const double now = setup_->clock.now();
-  const UnmanagedWorkloads unmanaged_before = enforcement_.unmanaged();
+  const LeftAloneWorkloads left_alone_before = enforcement_.left_alone();
   learned_.show();
   messenger_.record(admissions_.expire(now));
   messenger_.record(admissions_.meet(now));
@@ -175,7 +175,7 @@ void Daemon::decide() {
   answers_.count_workloads();
   announcer_.findings(plan_, may_announce);
   Announcer::stragglers(news, enforcement_.mode(), may_announce);
-  Announcer::unmanaged(unmanaged_before, enforcement_.unmanaged(), enforcement_.mode(), may_announce);
+  Announcer::left_alone(left_alone_before, enforcement_.left_alone(), enforcement_.mode(), may_announce);
   departures_.take(entries, setup_->clock.wall_ahead_s());
   departures_.take(news.relocate, plan_, enforcement_.enforces());
   announcer_.attempt("state file", advertising_.write(plan_, standing_.advertised, departures_.newest_first(),

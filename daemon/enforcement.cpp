@@ -165,14 +165,14 @@ const Holdings& Enforcement::holdings() const {
   return enforcer_ ? enforcer_->holdings() : SnapshotInputs::none<Holdings>();
 }
 
-const UnmanagedWorkloads& Enforcement::unmanaged() const {
-  return enforcer_ ? enforcer_->unmanaged() : SnapshotInputs::none<UnmanagedWorkloads>();
+const LeftAloneWorkloads& Enforcement::left_alone() const {
+  return enforcer_ ? enforcer_->left_alone() : SnapshotInputs::none<LeftAloneWorkloads>();
 }
 
 SnapshotInputs Enforcement::inputs(const Overrides& overrides, const model::Standing& standing) const {
   if (!enforcer_) return {.overrides = overrides, .standing = standing};
   return {.holdings = enforcer_->holdings(),
-          .unmanaged = enforcer_->unmanaged(),
+          .left_alone = enforcer_->left_alone(),
           .overrides = overrides,
           .standing = standing,
           .refused = enforcer_->refused(),

@@ -72,7 +72,7 @@ class Enforcement {
   std::vector<double> take_eviction_durations() { return evictor_.take_durations(); }
   // Values that really are held; none while observing. Likewise the workloads that are left alone.
   const Holdings& holdings() const;
-  const UnmanagedWorkloads& unmanaged() const;
+  const LeftAloneWorkloads& left_alone() const;
 
   // Beside the readings, a snapshot for the plan has these.
   SnapshotInputs inputs(const Overrides& overrides, const model::Standing& standing) const;

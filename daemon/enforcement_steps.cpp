@@ -109,7 +109,7 @@ model::Result<std::string> Enforcement::evict_by_hand(const cgroup::FoundWorkloa
                                    "`berthctl mode enforce` first",
                                    id));
   }
-  if (const auto left = unmanaged().find(id); left != unmanaged().end()) {
+  if (const auto left = left_alone().find(id); left != left_alone().end()) {
     return model::fail(ErrorKind::refused, fmt::format("{} is left alone: {}", id, left->second.reason));
   }
   model::Workload workload = fresh_workload(target.identity);

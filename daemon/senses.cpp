@@ -73,8 +73,8 @@ void Senses::begin_sampling() {
   } else {
     observer_->use(KernelSampling::start(root, setup_.options.sys_root, setup_.options.runtime_dir));
   }
-  for (const auto& rung : observer_->kernel().rungs()) {
-    if (!rung.available) os::log_info("{} by eBPF: {}", rung.figure, rung.detail);
+  for (const auto& way : observer_->kernel().ways()) {
+    if (!way.available) os::log_info("{} by eBPF: {}", way.figure, way.detail);
   }
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
   os::release_start_memory();

@@ -131,7 +131,7 @@ void take_accounts(const berth_walked& walked, std::uint64_t page_bytes, model::
 
 struct Collector::State {
   Options options;
-  std::vector<Rung> rungs;
+  std::vector<FigureWay> ways;
   std::unique_ptr<Counters> counters;
   std::unique_ptr<Switch> hook;
   std::unique_ptr<Walker> walker;
@@ -232,7 +232,7 @@ struct Collector::State {
     return done;
   }
 
-  Rung counter_rung(const Result<void>& opened) const {
+  FigureWay counter_way(const Result<void>& opened) const {
     if (!opened) {
       return {"hardware-counters", "none", false,
               opened.error().message() + "; " + resctrl_offer(options.sys_root)};
@@ -253,8 +253,8 @@ struct Collector::State {
     counters.reset();
     if (auto done = hook->use(nullptr); !done) return done;
     const auto opened = open_counters();
-    for (Rung& rung : rungs) {
-      if (rung.figure == "hardware-counters") rung = counter_rung(opened);
+    for (FigureWay& way : ways) {
+      if (way.figure == "hardware-counters") way = counter_way(opened);
     }
     return opened ? hook->use(counters.get()) : opened;
   }
@@ -317,26 +317,26 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
     cgroups = found->size();
   }
   state->options = std::move(options);
-  auto& rungs = state->rungs;
+  auto& ways = state->ways;
 
   const auto counters = state->open_counters();
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
   }
-  rungs.push_back({"run-time", "sched-switch", true, ""});
-  rungs.push_back({"run-queue-delay", "sched-switch", true, ""});
-  rungs.push_back(state->counter_rung(counters));
+  ways.push_back({"run-time", "sched-switch", true, ""});
+  ways.push_back({"run-queue-delay", "sched-switch", true, ""});
+  ways.push_back(state->counter_way(counters));
 
   // It has a row for each cgroup, and grows by itself.
   auto walker =
       Walker::start(state->options, std::max(kLeastRows, std::bit_ceil(static_cast<std::uint32_t>(cgroups))));
   if (walker) state->walker = std::move(*walker);
-  rungs.push_back(walker ? Rung{"usage", state->walker->name(), true, state->walker->detail()}
-                         : Rung{"usage", "none", false, walker.error().message()});
+  ways.push_back(walker ? FigureWay{"usage", state->walker->name(), true, state->walker->detail()}
+                        : FigureWay{"usage", "none", false, walker.error().message()});
   auto ring = EventRing::start(state->options.log_directory);
   if (ring) state->ring = std::move(*ring);
-  rungs.push_back(ring ? Rung{"cgroup-events", "ring-buffer", true, ""}
-                       : Rung{"cgroup-events", "none", false, ring.error().message()});
+  ways.push_back(ring ? FigureWay{"cgroup-events", "ring-buffer", true, ""}
+                      : FigureWay{"cgroup-events", "none", false, ring.error().message()});
 
   // Counts from before this reading must not enter any rate.
   if (auto done = state->read_once(true); !done && done.error().kind() != model::ErrorKind::transient)
@@ -411,14 +411,14 @@ Cost Collector::cost() const {
   return all;
 }
 
-const std::vector<Rung>& Collector::rungs() const { return state_->rungs; }
+const std::vector<FigureWay>& Collector::ways() const { return state_->ways; }
 
-std::vector<Rung> rungs_without(const model::Error& error) {
-  std::vector<Rung> rungs;
+std::vector<FigureWay> rungs_without(const model::Error& error) {
+  std::vector<FigureWay> ways;
   for (const char* figure : {"run-time", "run-queue-delay", "hardware-counters", "usage", "cgroup-events"}) {
-    rungs.push_back({figure, "none", false, error.message()});
+    ways.push_back({figure, "none", false, error.message()});
   }
-  return rungs;
+  return ways;
 }
 
 std::string resctrl_offer(const std::filesystem::path& sys_root) {

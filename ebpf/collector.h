@@ -46,11 +46,11 @@ struct Options {
 };
 
 // One figure, the way to get it on this host, and the obstacles to a better way.
-struct Rung {
+struct FigureWay {
   // "run-time", "run-queue-delay": "sched-switch". "hardware-counters": "perf". "usage" (with memory and
   // throttling): "iter-css" (Linux 6.7), "iter-cgroup". "cgroup-events": "ring-buffer". Any of them: "none".
   std::string figure;
-  std::string rung;
+  std::string way;
   bool available = false;
   std::string detail;  // why the better ones are missing; empty on the best
 };
@@ -93,7 +93,7 @@ class Counts {
   };
   virtual Events take_events() = 0;
   virtual Cost cost() const = 0;
-  virtual const std::vector<Rung>& rungs() const = 0;
+  virtual const std::vector<FigureWay>& ways() const = 0;
 };
 
 // Counts, in the kernel, CPU time, waits and hardware events of every cgroup of this host.
@@ -101,7 +101,7 @@ class Counts {
 // Needs BTF (CONFIG_DEBUG_INFO_BTF), Linux 6.1, and CAP_BPF with CAP_PERFMON; no other privilege of root.
 class Collector final : public Counts {
  public:
-  // Loads the programs; each rung is tried by loading it. Error where even the hook on the context switch
+  // Loads the programs; each way is tried by loading it. Error where even the hook on the context switch
   // fails. It is unavailable (no BTF, an older kernel), permission, or io with the path of the verifier's
   // log.
   static model::Result<std::unique_ptr<Collector>> start(Options options);
@@ -128,7 +128,7 @@ class Collector final : public Counts {
   // and find() does not find it. Takes BERTH_MOST_KEEPERS of them.
   void keep_together(std::set<std::uint64_t> cgroups) override;
   // Call it after CPUs went on- or offline: only those that are online have tables, and the performance
-  // events of a CPU end with it. Error where either cannot be made again; for events the rung says so too.
+  // events of a CPU end with it. Error where either cannot be made again; for events the way says so too.
   model::Result<void> follow_cpus() override;
 
   // As of the last reading; nullptr for a cgroup that is not there.
@@ -141,7 +141,7 @@ class Collector final : public Counts {
   Events take_events() override;
 
   Cost cost() const override;
-  const std::vector<Rung>& rungs() const override;
+  const std::vector<FigureWay>& ways() const override;
 
  private:
   struct State;
@@ -149,8 +149,8 @@ class Collector final : public Counts {
   std::unique_ptr<State> state_;
 };
 
-// The rungs of a host where Collector::start() failed with `error`: all "none", with the reason.
-std::vector<Rung> rungs_without(const model::Error& error);
+// The ways of a host where Collector::start() failed with `error`: all "none", with the reason.
+std::vector<FigureWay> rungs_without(const model::Error& error);
 
 // Describes in words the figures about the last-level cache that the kernel's resource control offers on this
 // host. It is nothing, "not mounted", or the names of its monitoring figures (llc_occupancy, mbm_total_bytes,

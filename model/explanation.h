@@ -55,7 +55,7 @@ struct WorkloadExplanation {
   bool pending = false;
   std::optional<double> mean_cores;           // over its samples; nullopt without any
   std::optional<std::uint64_t> memory_bytes;  // in use; nullopt without a sample
-  std::optional<std::string> unmanaged;       // why berth leaves it alone
+  std::optional<std::string> left_alone;      // why berth leaves it alone
   std::optional<PinExplanation> pin;          // nullopt where it is not placed
   std::optional<std::string> unplaceable;     // why it gets no vCPUs
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others

@@ -99,7 +99,7 @@ static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
   io.nullable("pinned_at", workload.pinned_at, as::time);
   io.nullable("mean_cores", explained.mean_cores, as::amount);
   io.nullable("memory_bytes", explained.memory_bytes, as::bytes);
-  io.nullable("unmanaged", explained.unmanaged, as::text);
+  io.nullable("left_alone", explained.left_alone, as::text);
   io.required("gpus", workload.gpus, as::list(as::name));
   io.required("limits", workload, as::part(write_limits));
   io.nullable("pin", explained.pin, as::object);

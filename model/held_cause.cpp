@@ -13,7 +13,7 @@ HeldCause held_cause(const Plan& plan, const Workload* subject, const std::strin
     return HeldCause::lifted;
   if (subject != nullptr && subject->workload_class == WorkloadClass::latency_sensitive)
     return HeldCause::extended;
-  auto cause = before.value_or(HeldCause::reclaimed);
+  auto cause = before.value_or(HeldCause::lent);
   if (plan.findings.eviction && resource == Resource::memory) {
     // A squeezed cache is no loan: its owner has no claim to it while memory is short.
     for (const auto& taken : plan.findings.eviction->reclaim) {
@@ -29,7 +29,7 @@ HeldCause held_cause(const Plan& plan, const Workload* subject, const std::strin
     if (move.workload != workload) continue;
     if (resource == Resource::cpu ? move.amount.cpu_cores <= 0 : move.amount.memory_bytes == 0) continue;
     // Otherwise a preempted workload that lends a little more would get a claim to all of it at once.
-    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::reclaimed;
+    if (move.kind == Kind::reclaim && cause != HeldCause::preempted) cause = HeldCause::lent;
     if (move.kind == Kind::preempt) cause = HeldCause::preempted;
   }
   return cause;

@@ -107,8 +107,8 @@ const char* to_string(HeldCause cause) {
   switch (cause) {
     case HeldCause::extended:
       return "extended";
-    case HeldCause::reclaimed:
-      return "reclaimed";
+    case HeldCause::lent:
+      return "lent";
     case HeldCause::lifted:
       return "lifted";
     case HeldCause::preempted:

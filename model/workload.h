@@ -38,7 +38,7 @@ struct ProgressReport {
 // Why berth holds a limit at another value than its original (docs/decisions/stragglers.md and lending.md).
 enum class HeldCause {
   extended,   // a straggler was given more
-  reclaimed,  // a best-effort workload lends what it does not use
+  lent,       // a best-effort workload lends what it does not use
   preempted,  // a best-effort workload was shrunk beyond the part that it does not use
   lifted,     // a quota that only hinders an instance on vCPUs of its own
 };

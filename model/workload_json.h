@@ -19,7 +19,7 @@ namespace berth::model {
 
 inline constexpr std::array kWorkloadClasses{WorkloadClass::latency_sensitive, WorkloadClass::best_effort};
 inline constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
-inline constexpr std::array kHeldCauses{HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted,
+inline constexpr std::array kHeldCauses{HeldCause::extended, HeldCause::lent, HeldCause::preempted,
                                         HeldCause::lifted};
 
 inline const char* role_name(SparkRole role) { return role == SparkRole::executor ? "executor" : "driver"; }

@@ -169,7 +169,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
                                                     const PolicySettings& settings, const std::string& id) {
   WorkloadExplanation explained;
   if (!find(snapshot, id, explained)) return std::nullopt;
-  explained.unmanaged = explained.workload.left_alone;
+  explained.left_alone = explained.workload.left_alone;
   if (plan.findings.interference) {
     add_interference(snapshot, *plan.findings.interference, settings.interference, explained);
   }

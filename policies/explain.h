@@ -12,7 +12,7 @@
 namespace berth::policies {
 
 // Explains one workload, running or pending, by the plan of this snapshot and these settings. nullopt where
-// there is none of that id. Facts that only a daemon knows (unmanaged) are left open.
+// there is none of that id. Facts that only a daemon knows (`left_alone`) are left open.
 std::optional<model::WorkloadExplanation> explain_workload(const model::Snapshot& snapshot,
                                                            const model::Plan& plan,
                                                            const PolicySettings& settings,

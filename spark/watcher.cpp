@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
+#include "os/worker.h"
+
 #include <atomic>
 #include <condition_variable>
-#include <csignal>
 #include <mutex>
-#include <thread>
 #include <utility>
-
-#include <pthread.h>
 
 namespace berth::spark {
 
@@ -58,26 +56,29 @@ void Watcher::State::run(double interval_s) {
 
 Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s,
                  const std::filesystem::path& socket, OpenFile open, os::Clock clock)
-    : state_(std::make_shared<State>(proc_root, socket, std::move(open), std::move(clock))) {
-  // Signals are the event loop's.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([state = state_, interval_s] { state->run(interval_s); }).detach();
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    : interval_s_(interval_s),
+      state_(std::make_shared<State>(proc_root, socket, std::move(open), std::move(clock))) {
+  start();
+  if (!started_) return;
   std::unique_lock lock(state_->mutex);
   state_->changed.wait_for(lock, kFirstLook, [this] { return state_->latest != nullptr; });
 }
 
+void Watcher::start() {
+  if (!started_)
+    started_ = !os::start_thread([state = state_, interval_s = interval_s_] { state->run(interval_s); });
+}
+
 Watcher::~Watcher() {
+  if (!started_) return;
   std::unique_lock lock(state_->mutex);
   state_->stop = true;
   state_->changed.notify_all();
   state_->changed.wait_for(lock, kEnd, [this] { return state_->ended; });
 }
 
-std::shared_ptr<const Observation> Watcher::latest() const {
+std::shared_ptr<const Observation> Watcher::latest() {
+  start();
   const std::lock_guard lock(state_->mutex);
   return state_->latest;
 }

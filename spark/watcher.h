@@ -28,13 +28,17 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  // The newest observation; null before the first look.
-  std::shared_ptr<const Observation> latest() const;
+  // The newest observation; null before the first look. If the host had no thread to give, it asks again.
+  std::shared_ptr<const Observation> latest();
   // Looks through the processes at once, as they may have changed. Asks no driver for that.
   void look_again();
 
  private:
   struct State;
+  void start();
+
+  double interval_s_;
+  bool started_ = false;
   std::shared_ptr<State> state_;  // the thread has it, too
 };
 

@@ -15,7 +15,7 @@ using model::ErrorKind;
 bool Enforcer::refuses(const model::Action& action) const {
   const auto* id = action.workload();
   if (id == nullptr) return false;
-  if (unmanaged_.count(*id) > 0) return true;
+  if (left_alone_.count(*id) > 0) return true;
   const auto attribute = action.attribute();
   if (!attribute || refused_.count({*id, *attribute}) == 0) return false;
   return *attribute != Attribute::cpus || !confined_at_.contains(*id);
@@ -39,14 +39,14 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
       }
     }
   }
-  for (auto it = unmanaged_.begin(); it != unmanaged_.end();) {
+  for (auto it = left_alone_.begin(); it != left_alone_.end();) {
     const auto& [id, item] = *it;
     if (run_of(id) == item.cgroup_id) {
       ++it;
       continue;
     }
     for (const Attribute attribute : model::kAttributes) departed.emplace(id, attribute);
-    it = unmanaged_.erase(it);
+    it = left_alone_.erase(it);
   }
   std::erase_if(refused_, [&](const auto& item) { return run_of(item.first.first) != item.second; });
   std::erase_if(confined_at_, [&](const auto& item) {
@@ -138,7 +138,7 @@ void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
 }
 
 // Releases all values of a workload that berth leaves alone, except the one that an alarm is about.
-void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries) {
+void Enforcer::leave_alone(const std::string& id, LeftAlone why, double now, std::vector<LogEntry>& entries) {
   for (const Attribute attribute : model::kAttributes) {
     if (why.held && why.attribute == attribute) {
       holdings_.of(attribute).erase(id);
@@ -146,7 +146,7 @@ void Enforcer::leave_alone(const std::string& id, Unmanaged why, double now, std
       release(id, attribute, now, "the workload is left alone: " + why.reason, entries);
     }
   }
-  unmanaged_.insert_or_assign(id, std::move(why));
+  left_alone_.insert_or_assign(id, std::move(why));
 }
 
 void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, const model::Error& error,
@@ -175,7 +175,7 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
     return;
   }
   if (attribute == Attribute::cpus) {
-    leave_alone(id, Unmanaged{target.cgroup->id(), Unmanaged::Cause::error, error.message(), attribute, {}},
+    leave_alone(id, LeftAlone{target.cgroup->id(), LeftAlone::Cause::error, error.message(), attribute, {}},
                 time, entries);
     return;
   }
@@ -187,14 +187,14 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
 }
 
 void Enforcer::retry_failed() {
-  std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause == Unmanaged::Cause::error; });
+  std::erase_if(left_alone_, [](const auto& item) { return item.second.cause == LeftAlone::Cause::error; });
   refused_.clear();
   confined_at_.clear();
   offences_.clear();
 }
 
 void Enforcer::retry_foreign() {
-  std::erase_if(unmanaged_, [](const auto& item) { return item.second.cause != Unmanaged::Cause::error; });
+  std::erase_if(left_alone_, [](const auto& item) { return item.second.cause != LeftAlone::Cause::error; });
 }
 
 }  // namespace berth::daemon

@@ -44,9 +44,9 @@ class Enforcer {
 
   const Holdings& holdings() const { return holdings_; }
   const HeldValues& pins() const { return holdings_.of(model::Attribute::cpus); }
-  const UnmanagedWorkloads& unmanaged() const { return unmanaged_; }
+  const LeftAloneWorkloads& left_alone() const { return left_alone_; }
   const RefusedLimits& refused() const { return refused_; }
-  // True where the action would have no effect: the workload is unmanaged, or the host refused it such a
+  // True where the action would have no effect: the workload is left alone, or the host refused it such a
   // limit. The refusal was logged at the attempt. A pin that a user's own group refuses has its effect at the
   // user's outermost group.
   bool refuses(const model::Action& action) const;
@@ -66,8 +66,8 @@ class Enforcer {
 
   // Carries the plan out, in its order. A transient error is tried again whenever the plan has the action
   // again. So is an action that was not begun within `budget`. After any other error of a pin, the workload
-  // is unmanaged; after one of a limit, that limit is left alone. Best-effort work in a user's part of the
-  // tree (model::may_favour_itself()) is never unmanaged: its pin goes to the user's outermost group, whose
+  // is left alone; after one of a limit, that limit is left alone. Best-effort work in a user's part of the
+  // tree (model::may_favour_itself()) is never left alone: its pin goes to the user's outermost group, whose
   // control files are root's. That group has the vCPUs of all pins in it.
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
@@ -92,7 +92,7 @@ class Enforcer {
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
                std::vector<LogEntry>& entries);
-  void leave_alone(const std::string& id, Unmanaged why, double now, std::vector<LogEntry>& entries);
+  void leave_alone(const std::string& id, LeftAlone why, double now, std::vector<LogEntry>& entries);
   void fail(const cgroup::FoundWorkload& target, model::Attribute attribute, const model::Error& error,
             LogEntry entry, std::vector<LogEntry>& entries);
 
@@ -128,7 +128,7 @@ class Enforcer {
   cgroup::Writer& writer_;
   std::function<void(const std::string&)> read_again_;
   Holdings holdings_;
-  UnmanagedWorkloads unmanaged_;
+  LeftAloneWorkloads left_alone_;
   RefusedLimits refused_;
   std::map<Key, std::uint32_t> attempts_;  // failed ones since the last success
   // Best-effort workloads whose own group refuses pins, by id: the outermost group of their user.

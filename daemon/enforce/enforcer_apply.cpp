@@ -167,7 +167,7 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     return;
   }
   attempts_.erase({id, attribute});
-  if (unmanaged_.count(id) > 0) {  // since an earlier one of this batch failed
+  if (left_alone_.count(id) > 0) {  // since an earlier one of this batch failed
     release(id, attribute, batch.plan.time, "the workload is left alone", batch.finished);
     return;
   }

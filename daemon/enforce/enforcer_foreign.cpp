@@ -84,21 +84,21 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
 }
 
 void Enforcer::take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries) {
-  for (auto it = unmanaged_.begin(); it != unmanaged_.end();) {
-    const auto& [id, unmanaged] = *it;
+  for (auto it = left_alone_.begin(); it != left_alone_.end();) {
+    const auto& [id, left_alone] = *it;
     const auto reading = readings.find(id);
-    if (!unmanaged.held || reading == readings.end() || !reading->second.settings_known ||
-        !is_as_held(reading->second, unmanaged.attribute, *unmanaged.held)) {
+    if (!left_alone.held || reading == readings.end() || !reading->second.settings_known ||
+        !is_as_held(reading->second, left_alone.attribute, *left_alone.held)) {
       ++it;
       continue;
     }
-    LogEntry entry = blank_entry(now, "foreign", id, unmanaged.attribute, "foreign-writer");
-    entry.new_value = cgroup::to_text(unmanaged.held->value);
+    LogEntry entry = blank_entry(now, "foreign", id, left_alone.attribute, "foreign-writer");
+    entry.new_value = cgroup::to_text(left_alone.held->value);
     entry.reason = "the value that berth wrote is back: the workload is managed again";
     entry.result = "applied";
     entries.push_back(std::move(entry));
-    holdings_.of(unmanaged.attribute).insert_or_assign(id, *unmanaged.held);
-    it = unmanaged_.erase(it);
+    holdings_.of(left_alone.attribute).insert_or_assign(id, *left_alone.held);
+    it = left_alone_.erase(it);
   }
 }
 
@@ -163,17 +163,17 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
   }
   const bool alarm = on_foreign == config::ForeignWriter::alarm;
   auto& values = holdings_.of(attribute);
-  Unmanaged unmanaged{target.cgroup->id(),
-                      alarm ? Unmanaged::Cause::alarm : Unmanaged::Cause::foreign_writer,
-                      what,
-                      attribute,
-                      {}};
+  LeftAlone left_alone{target.cgroup->id(),
+                       alarm ? LeftAlone::Cause::alarm : LeftAlone::Cause::foreign_writer,
+                       what,
+                       attribute,
+                       {}};
   entry.reason = what + "; the workload is left alone until it restarts or enforcing begins again";
   entry.result = "left";
   if (alarm) {
     // The record stays: if the value comes back, berth continues with it.
-    unmanaged.held = values.at(id);
-    unmanaged.held->ticks_foreign = 0;
+    left_alone.held = values.at(id);
+    left_alone.held->ticks_foreign = 0;
     entry.reason = what + "; the workload is left alone until berth's value is back or it restarts";
     entry.error = what;
   } else if (const auto disowned = writer_.disown(id, attribute); !disowned) {
@@ -183,7 +183,7 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
   values.erase(id);
   const double now = entry.time;
   entries.push_back(std::move(entry));
-  leave_alone(id, std::move(unmanaged), now, entries);
+  leave_alone(id, std::move(left_alone), now, entries);
 }
 
 }  // namespace berth::daemon

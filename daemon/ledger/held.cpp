@@ -71,8 +71,8 @@ HeldCounts count_held(const Holdings& holdings) {
         case HeldCause::extended:
           ++counts.extended;
           break;
-        case HeldCause::reclaimed:
-          ++counts.reclaimed;
+        case HeldCause::lent:
+          ++counts.lent;
           break;
         case HeldCause::preempted:
           ++counts.preempted;

@@ -84,14 +84,14 @@ Limits limits_of(const model::Workload& seen, const Holdings& holdings);
 // Number of limits held, by cause.
 struct HeldCounts {
   std::size_t extended = 0;
-  std::size_t reclaimed = 0;
+  std::size_t lent = 0;
   std::size_t preempted = 0;
   std::size_t lifted = 0;
 };
 HeldCounts count_held(const Holdings& holdings);
 
 // A workload that berth leaves alone although a rule names it.
-struct Unmanaged {
+struct LeftAlone {
   enum class Cause { error, foreign_writer, alarm };
   std::uint64_t cgroup_id = 0;
   Cause cause = Cause::error;
@@ -104,6 +104,6 @@ struct Unmanaged {
 // Limits that the host does not let berth change: workload id and attribute, with the cgroup of the attempt.
 using RefusedLimits = std::map<std::pair<std::string, model::Attribute>, std::uint64_t>;
 
-using UnmanagedWorkloads = std::map<std::string, Unmanaged>;  // by workload id
+using LeftAloneWorkloads = std::map<std::string, LeftAlone>;  // by workload id
 
 }  // namespace berth::daemon

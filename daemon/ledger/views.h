@@ -20,7 +20,7 @@ struct WorkloadView {
   std::uint32_t vcpus = 0;  // 0: none asked for
   std::string pinned_cpus;  // cpulist; empty when berth has not pinned it
   bool managed = true;
-  std::string unmanaged_reason;     // empty when managed
+  std::string left_alone_reason;    // empty when managed
   std::optional<double> cpu_cores;  // mean cores over the last tick; nullopt before the second reading
   std::optional<std::uint64_t> memory_bytes;
   std::optional<double> progress;  // 0..1, the newest that it reported
@@ -30,7 +30,7 @@ struct WorkloadView {
   std::optional<std::uint64_t> memory_high;
   std::optional<double> original_cpu_quota;
   std::optional<std::uint64_t> original_memory_high;
-  // "extended", "reclaimed" or "preempted" where berth holds the limit, else empty.
+  // "extended", "lent" or "preempted" where berth holds the limit, else empty.
   std::string cpu_held;
   std::string memory_held;
 
@@ -40,7 +40,7 @@ struct WorkloadView {
 struct WorkloadCounts {
   std::uint32_t latency_sensitive = 0;
   std::uint32_t best_effort = 0;
-  std::uint32_t unmanaged = 0;  // counted here only, whatever their class
+  std::uint32_t left_alone = 0;  // counted here only, whatever their class
 };
 
 // A straggler, or one that this host cannot help, as it is first found.

@@ -49,7 +49,7 @@ struct SnapshotInputs {
   // Values that berth holds. In the snapshot they are in force, whatever was read.
   const Holdings& holdings = none<Holdings>();
   // Workloads that request no vCPUs, and whose limits are fixed.
-  const UnmanagedWorkloads& unmanaged = none<UnmanagedWorkloads>();
+  const LeftAloneWorkloads& left_alone = none<LeftAloneWorkloads>();
   const Overrides& overrides;
   const model::Standing& standing = none<model::Standing>();
   // Limits that are fixed because the kernel refused a value.

@@ -133,7 +133,7 @@ struct Observer::Entry {
 // Whether anything but readings and held values says something of any workload.
 bool Observer::has_facts(const SnapshotInputs& inputs, const Pass& pass) const {
   return !pass.spark.empty() || spark_awaited_ || !divided_.empty() || !leaf_problems_.empty() ||
-         !progress_.empty() || !inputs.overrides.empty() || !inputs.unmanaged.empty() ||
+         !progress_.empty() || !inputs.overrides.empty() || !inputs.left_alone.empty() ||
          !inputs.refused.empty() || !owners_.empty() || !inputs.evictions.by_workload.empty() ||
          !snapshot_.topology.gpus().empty() || gpu_holders_.has_gpus();
 }
@@ -352,7 +352,7 @@ void Observer::fill_others(model::Workload& workload, const Entry& entry, const 
     const Held* held = entry.of(attribute);
     const auto value = entry.reading.value(attribute);
     const bool by_its_owner = held == nullptr && value && *value != cgroup::unset_value(attribute);
-    if (by_its_owner || inputs.unmanaged.contains(workload.id) ||
+    if (by_its_owner || inputs.left_alone.contains(workload.id) ||
         inputs.refused.contains({workload.id, attribute}))
       workload.fixed.others.insert(attribute);
     if (held == nullptr || held->ticks_foreign > 0) continue;
@@ -392,13 +392,13 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.memory_nodes = bond != nullptr ? bond->nodes() : kNone;
   const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::limit);
   workload.fixed.memory_nodes = (by_root && bond == nullptr && is_bound_by_its_owner(entry.reading)) ||
-                                inputs.unmanaged.count(workload.id) > 0 ||
+                                inputs.left_alone.count(workload.id) > 0 ||
                                 inputs.refused.count({workload.id, Attribute::memory_nodes}) > 0;
   const bool idle_by_its_owner = priority == nullptr && entry.reading.value(Attribute::cpu_idle) ==
                                                             cgroup::Value(cgroup::CpuIdle{.idle = true});
   const bool held_idle = priority != nullptr && priority->ticks_foreign == 0;
   workload.cpu_idle = held_idle || idle_by_its_owner;
-  workload.fixed.cpu_idle = idle_by_its_owner || inputs.unmanaged.count(workload.id) > 0 ||
+  workload.fixed.cpu_idle = idle_by_its_owner || inputs.left_alone.count(workload.id) > 0 ||
                             inputs.refused.count({workload.id, Attribute::cpu_idle}) > 0;
   fill_others(workload, entry, inputs);
   if (has_cpuset_) {
@@ -438,7 +438,7 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
                                const SnapshotInputs& inputs) const {
   const std::string& id = workload.id;
   workload.left_alone = owner_of(workload);
-  const bool left_alone = inputs.unmanaged.count(id) > 0 || workload.left_alone.has_value();
+  const bool left_alone = inputs.left_alone.count(id) > 0 || workload.left_alone.has_value();
   if (left_alone) workload.vcpus = std::nullopt;
   const auto fixed = [&](Attribute limit) { return left_alone || inputs.refused.count({id, limit}) > 0; };
   // Most of a leaf's memory may be charged elsewhere, where its memory.high has no effect.
@@ -456,7 +456,7 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
 // Whether the workload may end, and when its eviction began.
 void Observer::fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) {
   workload.fixed.life =
-      entry.never_evicted || inputs.unmanaged.count(workload.id) > 0 || workload.left_alone.has_value();
+      entry.never_evicted || inputs.left_alone.count(workload.id) > 0 || workload.left_alone.has_value();
   workload.evicted_at.reset();
   const auto* mark = inputs.evictions.of(workload.id, entry.run);
   if (mark == nullptr) return;

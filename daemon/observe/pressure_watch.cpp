@@ -121,7 +121,7 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
     }
   };
   const auto lends = [](const std::optional<model::HeldLimit>& held) {
-    return held && held->cause == model::HeldCause::reclaimed;
+    return held && held->cause == model::HeldCause::lent;
   };
   // Latency-sensitive ones first: if triggers run out, these matter most.
   each("cpu.pressure", [](const model::Workload& workload) {

@@ -128,8 +128,8 @@ void add_node(Families& families, const StatusReport& status) {
   };
   count(model::WorkloadClass::latency_sensitive, status.workloads.latency_sensitive);
   count(model::WorkloadClass::best_effort, status.workloads.best_effort);
-  families.gauge("berth_unmanaged_workloads", "Workloads that berth leaves alone, of both classes.",
-                 status.workloads.unmanaged);
+  families.gauge("berth_left_alone_workloads", "Workloads that berth leaves alone, of both classes.",
+                 status.workloads.left_alone);
   families.gauge("berth_node_score", "Interference score of the node; 0 if no workload disturbs another.",
                  status.score_node);
   const auto held = [&](model::HeldCause cause, std::size_t number) {
@@ -137,7 +137,7 @@ void add_node(Families& families, const StatusReport& status) {
                    static_cast<double>(number), {{"cause", model::to_string(cause)}});
   };
   held(model::HeldCause::extended, status.held.extended);
-  held(model::HeldCause::reclaimed, status.held.reclaimed);
+  held(model::HeldCause::lent, status.held.lent);
   held(model::HeldCause::preempted, status.held.preempted);
   held(model::HeldCause::lifted, status.held.lifted);
   families.gauge("berth_stragglers", "Workloads that will not finish before their deadline.",

@@ -115,11 +115,9 @@ json gpu_list(const std::vector<GpuReport>& reports) {
 
 json sampling_json(const SamplingReport& report) {
   json figures = json::array();
-  for (const auto& rung : report.figures) {
-    figures.push_back({{"figure", rung.figure},
-                       {"rung", rung.rung},
-                       {"available", rung.available},
-                       {"detail", rung.detail}});
+  for (const auto& way : report.figures) {
+    figures.push_back(
+        {{"figure", way.figure}, {"way", way.way}, {"available", way.available}, {"detail", way.detail}});
   }
   return {{"configured_interval_s", report.configured_interval_s},
           {"max_cpu", report.max_cpu},
@@ -201,7 +199,7 @@ std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot) {
 }
 
 std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload) {
-  if (workload.vcpus || (tick.unmanaged.count(workload.id) == 0 && !workload.left_alone))
+  if (workload.vcpus || (tick.left_alone.count(workload.id) == 0 && !workload.left_alone))
     return workload.vcpus;
   const auto found = tick.observer.found().find(workload.id);
   if (found == tick.observer.found().end()) return std::nullopt;
@@ -228,8 +226,8 @@ auto* value_of(const Values& values, const std::string& id) {
 }  // namespace
 
 const std::string* why_left_alone(const Tick& tick, const model::Workload& workload) {
-  const auto found = tick.unmanaged.find(workload.id);
-  if (found != tick.unmanaged.end()) return &found->second.reason;
+  const auto found = tick.left_alone.find(workload.id);
+  if (found != tick.left_alone.end()) return &found->second.reason;
   return workload.left_alone ? &*workload.left_alone : nullptr;
 }
 
@@ -289,7 +287,7 @@ std::string status_json(const StatusReport& report) {
        {"workloads",
         {{"latency-sensitive", report.workloads.latency_sensitive},
          {"best-effort", report.workloads.best_effort},
-         {"unmanaged", report.workloads.unmanaged}}},
+         {"left_alone", report.workloads.left_alone}}},
        {"score_node", nullable(report.score_node)},
        {"best_effort_cpus", report.best_effort_cpus},
        {"unplaceable", unplaceable_list(report.unplaceable)},
@@ -307,7 +305,7 @@ std::string status_json(const StatusReport& report) {
          {"end", report.evictions.ended}}},
        {"held_limits",
         {{"extended", report.held.extended},
-         {"reclaimed", report.held.reclaimed},
+         {"lent", report.held.lent},
          {"preempted", report.held.preempted},
          {"lifted", report.held.lifted}}},
        {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
@@ -381,7 +379,7 @@ std::string workloads_json(const Tick& tick) {
                  {"priority", workload.priority},
                  {"user", nullable(workload.user)},
                  {"managed", managed},
-                 {"unmanaged_reason", managed ? json(nullptr) : json(*left_alone)},
+                 {"left_alone_reason", managed ? json(nullptr) : json(*left_alone)},
                  {"warnings", warning_list(warnings_of(tick.plan, workload.id))}};
     if (!workload.usage.empty()) {
       const auto& sample = workload.usage.back();
@@ -453,7 +451,7 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   view.pinned_cpus = pinned_cpus(tick, id);
   if (const auto* left_alone = why_left_alone(tick, *workload)) {
     view.managed = false;
-    view.unmanaged_reason = *left_alone;
+    view.left_alone_reason = *left_alone;
   }
   if (!workload->usage.empty()) {
     view.cpu_cores = workload->usage.back().cpu_cores;

@@ -29,7 +29,7 @@ struct SamplingReport {
   double cpu = 0;
   std::optional<double> bpf_cpu;  // of `cpu`, at context switches
   double read_cpu_ms = 0;         // of a reading
-  std::vector<ebpf::Rung> figures;
+  std::vector<ebpf::FigureWay> figures;
 };
 
 // A GPU, and the workloads that use it, ascending.
@@ -97,7 +97,7 @@ struct Tick {
   const Observer& observer;
   const model::Plan& plan;
   const Holdings& holdings;  // after the plan was carried out; the snapshot has those before it
-  const UnmanagedWorkloads& unmanaged;
+  const LeftAloneWorkloads& left_alone;
   const Overrides& overrides;
 };
 

@@ -15,14 +15,14 @@ namespace {
 
 bool same(const WorkloadCounts& a, const WorkloadCounts& b) {
   return a.latency_sensitive == b.latency_sensitive && a.best_effort == b.best_effort &&
-         a.unmanaged == b.unmanaged;
+         a.left_alone == b.left_alone;
 }
 
 // Enough to see a change. A thousand whole views would take as much memory as their usage.
 std::size_t fingerprint_of(const WorkloadView& view) {
   std::size_t sum = view.vcpus + (view.managed ? 1U : 0U) + std::hash<double>()(view.progress.value_or(-1));
   for (const auto* text : {&view.service, &view.workload_class, &view.kind, &view.matched_by,
-                           &view.pinned_cpus, &view.unmanaged_reason, &view.cpu_held, &view.memory_held}) {
+                           &view.pinned_cpus, &view.left_alone_reason, &view.cpu_held, &view.memory_held}) {
     sum = sum * 1'000'003 + std::hash<std::string>()(*text);
   }
   for (const auto& quota : {view.cpu_quota, view.original_cpu_quota}) {

@@ -59,7 +59,7 @@ const sd_bus_vtable kProperties[] = {
     SD_BUS_PROPERTY("VCPUs", "u", show<&WorkloadView::vcpus>, 0, kAnnounced),
     SD_BUS_PROPERTY("PinnedCPUs", "s", show<&WorkloadView::pinned_cpus>, 0, kAnnounced),
     SD_BUS_PROPERTY("Managed", "b", show<&WorkloadView::managed>, 0, kAnnounced),
-    SD_BUS_PROPERTY("UnmanagedReason", "s", show<&WorkloadView::unmanaged_reason>, 0, kAnnounced),
+    SD_BUS_PROPERTY("LeftAloneReason", "s", show<&WorkloadView::left_alone_reason>, 0, kAnnounced),
     SD_BUS_PROPERTY("CPUCores", "d", show<&WorkloadView::cpu_cores>, 0, kMeasured),
     SD_BUS_PROPERTY("MemoryBytes", "t", show<&WorkloadView::memory_bytes>, 0, kMeasured),
     SD_BUS_PROPERTY("Progress", "d", show<&WorkloadView::progress>, 0, kAnnounced),
@@ -76,7 +76,7 @@ const sd_bus_vtable kProperties[] = {
 // In the order of WorkloadObjects::announced().
 constexpr std::array<const char*, 14> kNames{
     "Service", "Class",           "MatchedBy",          "VCPUs",     "PinnedCPUs",
-    "Managed", "UnmanagedReason", "Progress",           "CPUQuota",  "OriginalCPUQuota",
+    "Managed", "LeftAloneReason", "Progress",           "CPUQuota",  "OriginalCPUQuota",
     "CPUHeld", "MemoryHigh",      "OriginalMemoryHigh", "MemoryHeld"};
 
 }  // namespace
@@ -103,7 +103,7 @@ WorkloadObjects::Announced WorkloadObjects::announced(const WorkloadView& view) 
           view.vcpus,
           hash(view.pinned_cpus),
           static_cast<std::size_t>(view.managed),
-          hash(view.unmanaged_reason),
+          hash(view.left_alone_reason),
           cores(view.progress),
           cores(view.cpu_quota),
           cores(view.original_cpu_quota),

@@ -30,7 +30,7 @@ struct Source {
 struct Taken {
   std::size_t source = 0;  // index
   double amount = 0;
-  bool preempted = false;  // else reclaimed
+  bool preempted = false;  // else lent
 };
 
 struct Division {

@@ -17,7 +17,7 @@ struct Redundancy {
 std::optional<Redundancy> redundancy_of(const Share& share, model::Resource resource,
                                         double expected_utilisation);
 
-// Whether a task wants its reclaimed share back: its quota keeps it from running, or its last use comes near
+// Whether a task wants its lent share back: its quota keeps it from running, or its last use comes near
 // its limit.
 bool presses(const model::Workload& workload, const Share& share, model::Resource resource);
 

@@ -23,7 +23,7 @@ struct GivenBack {
   double amount = 0;
 };
 
-// Shares out `step`: preempted workloads before reclaimed ones, those held longest first, then by id, none
+// Shares out `step`: preempted workloads before lent ones, those held longest first, then by id, none
 // above its original. A limit without an original is lifted once it is as large as the host's `capacity`. A
 // limit whose original is within reach gets it. Amounts in cores or bytes.
 std::vector<GivenBack> give_back(const std::vector<Lowered>& lowered, double step, double capacity);

@@ -83,8 +83,8 @@ TEST_F(EbpfHost, CgroupsThatComeAndGoAreToldInOrder) {
 TEST_F(EbpfHost, WhatTheCgroupsAreCreditedIsWhatTheProcessorsCounted) {
   start(with_software_events());
   if (!collector) return;
-  const auto counters = std::find_if(collector->rungs().begin(), collector->rungs().end(),
-                                     [](const Rung& rung) { return rung.figure == "hardware-counters"; });
+  const auto counters = std::find_if(collector->ways().begin(), collector->ways().end(),
+                                     [](const FigureWay& way) { return way.figure == "hardware-counters"; });
   ASSERT_TRUE(counters->available) << counters->detail;
   tree->make("a");
   tree->make("b");
@@ -474,9 +474,9 @@ TEST_F(EbpfHost, TwoCapabilitiesSuffice) {
         _exit(started.error().kind() == model::ErrorKind::permission ? 3 : 4);
       }
       if (!(*started)->read()) _exit(5);
-      for (const Rung& rung : (*started)->rungs()) {
-        if (!rung.available && rung.figure != "hardware-counters") {
-          std::fprintf(stderr, "%s: %s\n", rung.figure.c_str(), rung.detail.c_str());
+      for (const FigureWay& way : (*started)->ways()) {
+        if (!way.available && way.figure != "hardware-counters") {
+          std::fprintf(stderr, "%s: %s\n", way.figure.c_str(), way.detail.c_str());
           _exit(6);
         }
       }

@@ -108,7 +108,7 @@ struct Engine {
     auto more = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
     entries.insert(entries.end(), more.begin(), more.end());
     observer->assemble(
-        {.holdings = enforcer->holdings(), .unmanaged = enforcer->unmanaged(), .overrides = *overrides});
+        {.holdings = enforcer->holdings(), .left_alone = enforcer->left_alone(), .overrides = *overrides});
     return entries;
   }
   std::vector<LogEntry> apply(const std::vector<model::Action::What>& wanted) {
@@ -237,7 +237,7 @@ TEST_F(LimitsHostTest, ABurstIsLeftAloneAndBoundsTheQuota) {
       << entries[0].error.value_or("");
   EXPECT_EQ(cpu_max(), "200000 100000") << "what cannot be managed is not kept where berth once put it";
   EXPECT_EQ(content(kGroup / "cpu.max.burst"), "50000");
-  EXPECT_TRUE(berth.enforcer->unmanaged().empty());
+  EXPECT_TRUE(berth.enforcer->left_alone().empty());
 }
 
 TEST_F(LimitsHostTest, AUnitsOwnLimitsAndPeriodComeBack) {
@@ -269,7 +269,7 @@ TEST_F(LimitsHostTest, LimitsFollowAUnitThatRestarts) {
   EXPECT_EQ(cpu_max(), "50000 100000");
   EXPECT_EQ(berth.enforcer->holdings().of(model::Attribute::memory_high).at(kId).cgroup_id,
             berth.observer->cgroup_id(kId));
-  EXPECT_TRUE(berth.enforcer->unmanaged().empty());
+  EXPECT_TRUE(berth.enforcer->left_alone().empty());
   berth.apply(
       {model::Set{kId, model::CpuQuota{std::nullopt}}, model::Set{kId, model::MemoryHigh{std::nullopt}}});
   EXPECT_EQ(memory_high(), "max");
@@ -399,7 +399,7 @@ TEST_F(LimitsHostTest, AQuotaThatIsTooSmallShowsAsThrottlingAndAsPressureThatWak
     workload = berth.observer->snapshot().workloads.at(0);
     return workload.cpu_throttled.value_or(0) > 0.5;
   }));
-  EXPECT_EQ(workload.held_cpu.value().cause, model::HeldCause::reclaimed);
+  EXPECT_EQ(workload.held_cpu.value().cause, model::HeldCause::lent);
 
   sd_event* event = nullptr;
   ASSERT_GE(sd_event_new(&event), 0);

@@ -18,7 +18,7 @@ from longrun import result_of, seed_option
 
 SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "36 200").split())
 CAP = 1200 * MIB
-INNOCENT = ("berth-test-unmanaged-a.service", "berth-test-unmanaged-b.service")
+INNOCENT = ("berth-test-left_alone-a.service", "berth-test-left_alone-b.service")
 EXTRA = f"""
 [oversell]
 memory_cap = {CAP}

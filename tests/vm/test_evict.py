@@ -43,7 +43,7 @@ def wait_dead(berth: Berth, pid: int) -> None:
 @pytest.fixture
 def others(berth: Berth) -> Iterator[dict[str, int]]:
     """A latency-sensitive service and one that is no workload at all, which nothing here may touch."""
-    units = ("berth-test-ls-web.service", "berth-test-unmanaged.service")
+    units = ("berth-test-ls-web.service", "berth-test-left_alone.service")
     berth.start_units(dict.fromkeys(units, "sleep infinity"))
     pids = berth.main_pids(*units)
     yield pids
@@ -65,7 +65,7 @@ def test_a_service_is_evicted_by_hand(berth: Berth, others: dict[str, int]) -> N
     berth.guest.run("berthctl mode enforce")
     assert berth.guest.run(f"berthctl evict {workload} </dev/null", check=False).returncode == 2
     assert berth.guest.run("berthctl evict --yes system.slice/berth-test-ls-web.service", check=False).returncode == 3
-    assert berth.guest.run("berthctl evict --yes system.slice/berth-test-unmanaged.service", check=False).returncode == 1
+    assert berth.guest.run("berthctl evict --yes system.slice/berth-test-left_alone.service", check=False).returncode == 1
     nobody = berth.guest.run(f"setpriv --reuid=65534 --clear-groups berthctl evict --yes {workload}", check=False)
     assert nobody.returncode == 3 and "org.berth.node1.evict" in nobody.stderr
     decision = json.loads(berth.guest.run(f"berthctl evict --yes --json {workload}").stdout)["decision"]

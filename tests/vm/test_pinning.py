@@ -108,7 +108,7 @@ def test_observe_writes_nothing(berth: Berth) -> None:
     assert berth.json("status")["undo_records"] == 0
 
 
-def test_unmanaged_units_stay_untouched(berth: Berth) -> None:
+def test_units_without_a_rule_stay_untouched(berth: Berth) -> None:
     berth.start_unit("berth-test-free.service", LIGHT, "AllowedCPUs=1-5", "CPUWeight=77")
     start_mixed_load(berth)
     before = berth.attributes()

@@ -113,7 +113,7 @@ def test_a_second_berthd_in_a_privileged_container_is_refused(berth: Berth, pinn
 def test_a_value_changed_by_somebody_else_is_left_and_said(berth: Berth, pinned: dict[str, str]) -> None:
     berth.guest.run(f"systemctl set-property --runtime {BE} AllowedCPUs=3")
     berth.guest.poll(lambda: not berth.workloads()[f"system.slice/{BE}"]["managed"], 30, what="berth to yield")
-    reason = berth.workloads()[f"system.slice/{BE}"]["unmanaged_reason"]
+    reason = berth.workloads()[f"system.slice/{BE}"]["left_alone_reason"]
     assert "3" in reason
     berth.stop()
     assert berth.cpuset(BE) == "3"

@@ -231,7 +231,7 @@ TEST_F(Service, AnExceptionInTheDaemonIsAnErrorReply) {
 }
 
 TEST_F(Service, ManagerPropertiesAreCurrent) {
-  control_.counts_now = {.latency_sensitive = 3, .best_effort = 5, .unmanaged = 1};
+  control_.counts_now = {.latency_sensitive = 3, .best_effort = 5, .left_alone = 1};
   const auto unknown_score = with_client([] {
     Client client;
     return property<double>(client, bus::kManagerPath, kManagerInterface, "ScoreNode");
@@ -340,7 +340,7 @@ TEST_F(Service, TextThatTheBusRefusesIsEscapedAndDoesNotEndTheConnection) {
     return listener.heard;
   });
   serve_until([&] { return listening.load(); });
-  control_.add(kDb).unmanaged_reason = hostile;
+  control_.add(kDb).left_alone_reason = hostile;
   service_->workload_appeared(kDb);
   service_->straggler_found({kWeb, hostile, {}, "d-3"});
   service_->changed(change("advertise", "", "memory", "schedule", "no-schedule", "d-4", hostile));
@@ -351,7 +351,7 @@ TEST_F(Service, TextThatTheBusRefusesIsEscapedAndDoesNotEndTheConnection) {
   EXPECT_EQ(service_->link(), daemon::Link::up) << service_->problem();
   const auto reason = with_client([] {
     Client client;
-    return property<std::string>(client, daemon::workload_path(kDb), kWorkloadInterface, "UnmanagedReason");
+    return property<std::string>(client, daemon::workload_path(kDb), kWorkloadInterface, "LeftAloneReason");
   });
   EXPECT_EQ(reason, plain);
 }
@@ -387,8 +387,8 @@ TEST_F(Service, LimitsAreThereOrMarkedAsNone) {
   view.original_cpu_quota = 2;
   view.cpu_held = "extended";
   view.memory_high = 8192;
-  view.memory_held = "reclaimed";
-  EXPECT_EQ(limits(), std::tuple(2.5, 2.0, std::string("extended"), 8192U, kNone, std::string("reclaimed")));
+  view.memory_held = "lent";
+  EXPECT_EQ(limits(), std::tuple(2.5, 2.0, std::string("extended"), 8192U, kNone, std::string("lent")));
 }
 
 TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {
@@ -411,11 +411,11 @@ TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {
   service_->workload_changed(kWeb);
   settle();
   control_.views[kWeb].managed = false;
-  control_.views[kWeb].unmanaged_reason = "read-only";
+  control_.views[kWeb].left_alone_reason = "read-only";
   service_->workload_changed(kWeb);
   serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_EQ(ear.get(),
-            (std::vector<std::vector<std::string>>{{"PinnedCPUs", "VCPUs"}, {"Managed", "UnmanagedReason"}}));
+            (std::vector<std::vector<std::string>>{{"PinnedCPUs", "VCPUs"}, {"Managed", "LeftAloneReason"}}));
 }
 
 TEST_F(Service, ManyCallsAtOnceAreAllAnswered) {

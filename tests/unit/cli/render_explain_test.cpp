@@ -187,7 +187,7 @@ TEST_F(RenderExplanation, ALimitThatIsHeldShowsItsOriginalAndWhy) {
 }
 
 TEST_F(RenderExplanation, SaysWhatKeepsItFromBeingManaged) {
-  workload.unmanaged = "another program changed cpuset.cpus";
+  workload.left_alone = "another program changed cpuset.cpus";
   workload.unplaceable = "no domain has 2 free vCPUs";
   const auto text = text_of(explanation);
   EXPECT_THAT(text, HasSubstr("berth leaves it alone: another program changed cpuset.cpus"));
@@ -205,7 +205,7 @@ TEST_F(RenderExplanation, BestEffortWorkShowsWhatItDoesNotUse) {
 
 TEST_F(RenderExplanation, WhoPaysIsNamedWithHowMuchAndWhy) {
   workload.payers = {{.workload = "batch/x",
-                      .held = {.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 950},
+                      .held = {.cause = model::HeldCause::lent, .since = 900, .changed_at = 950},
                       .amount = {0.75, 0}},
                      {.workload = "batch/y",
                       .held = {.cause = model::HeldCause::preempted, .since = 900, .changed_at = 950},

@@ -24,13 +24,13 @@ Document status() {
   return Document::parse(R"({"schema":"berth.status/1","version":"0.1.0","host":"node-a","mode":"observe",
     "started":1000,"tick":{"count":3600,"interval_s":1.0,"last_wall_ms":4.0,"mean_cpu_ms":2.5},
     "sampling":{"configured_interval_s":0.5,"max_cpu":0.005,"cpu":0.0049,"bpf_cpu":0.0004,"read_cpu_ms":4.5,
-      "figures":[{"figure":"run-time","rung":"sched-switch","available":true,"detail":""},
-                 {"figure":"hardware-counters","rung":"none","available":false,"detail":"no PMU"}]},
+      "figures":[{"figure":"run-time","way":"sched-switch","available":true,"detail":""},
+                 {"figure":"hardware-counters","way":"none","available":false,"detail":"no PMU"}]},
     "capabilities":[{"name":"cgroup-v2","available":true,"detail":"/sys/fs/cgroup"},
                     {"name":"cpuset-controller","available":false,"detail":"not enabled; pins are not possible"}],
-    "workloads":{"latency-sensitive":3,"best-effort":5,"unmanaged":1},"score_node":0.0825,
+    "workloads":{"latency-sensitive":3,"best-effort":5,"left_alone":1},"score_node":0.0825,
     "best_effort_cpus":"6-7","undo_records":4,"stragglers":3,"relocations":1,
-    "held_limits":{"extended":2,"reclaimed":4,"preempted":0},"memory_rss_bytes":15728640,
+    "held_limits":{"extended":2,"lent":4,"preempted":0},"memory_rss_bytes":15728640,
     "config":{"file":"/etc/berth/berth.toml","loaded":1000,"error":null},"last_actions":[]})");
 }
 
@@ -56,7 +56,7 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, HasSubstr("3 latency-sensitive, 5 best-effort, 1 left alone"));
   EXPECT_THAT(text, HasSubstr("0.0825"));
   EXPECT_THAT(text, HasSubstr("3, of which 1 should run elsewhere"));
-  EXPECT_THAT(text, HasSubstr("2 extended, 4 reclaimed, 0 preempted"));
+  EXPECT_THAT(text, HasSubstr("2 extended, 4 lent, 0 preempted"));
   EXPECT_THAT(text, HasSubstr("vCPUs 6-7"));
   EXPECT_THAT(text, HasSubstr("yes  cgroup-v2"));
   EXPECT_THAT(text,
@@ -165,10 +165,10 @@ TEST(RenderList, DashesStandForWhatIsNotKnown) {
   const auto document = Document::parse(R"({"workloads":[
     {"id":"system.slice/web.service","service":"web","class":"latency-sensitive","vcpus":4,"pinned_cpus":"0-3",
      "cpu_cores":1.234,"memory_bytes":1048576,"pressure":0.31,"score":0.08,"cpu_quota":null,"progress":0.5,
-     "managed":true,"unmanaged_reason":null},
+     "managed":true,"left_alone_reason":null},
     {"id":"machine.slice/x.scope","service":"x","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":null,
      "memory_bytes":null,"pressure":null,"score":null,"cpu_quota":2,"progress":null,"managed":false,
-     "unmanaged_reason":"read-only"}]})");
+     "left_alone_reason":"read-only"}]})");
   const std::string text = text_of_render([&](std::ostream& out) { render_list(out, document, {}); });
   EXPECT_EQ(text,
             "WORKLOAD                  CLASS              SERVICE  VCPUS  PINNED   CPU   MEMORY  PRESSURE  "

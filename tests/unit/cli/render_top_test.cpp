@@ -24,7 +24,7 @@ TopFrame frame(const std::string& processors = "package:1 l3:1 core:2 pu:1") {
   TopFrame made;
   made.status = Document::parse(R"({"schema":"berth.status/1","host":"node-a","mode":"enforce",
     "tick":{"count":3600,"woken_by_pressure":12,"interval_s":1.0,"mean_cpu_ms":2.5},
-    "workloads":{"latency-sensitive":1,"best-effort":2,"unmanaged":1},"score_node":0.0825,
+    "workloads":{"latency-sensitive":1,"best-effort":2,"left_alone":1},"score_node":0.0825,
     "best_effort_cpus":"1","config":{"error":null}})");
   made.workloads = Document::parse(R"({"schema":"berth.workloads/1","time":1,"workloads":[
     {"id":"batch/idle","service":"idle","class":"best-effort","vcpus":null,"pinned_cpus":"","cpu_cores":null,

@@ -65,7 +65,7 @@ TEST_F(DaemonTest, StatusHasEveryMember) {
   EXPECT_GT(status["tick"]["mean_cpu_ms"], 0);
   EXPECT_EQ(status["workloads"]["latency-sensitive"], 2);
   EXPECT_EQ(status["workloads"]["best-effort"], 1);
-  EXPECT_EQ(status["workloads"]["unmanaged"], 0);
+  EXPECT_EQ(status["workloads"]["left_alone"], 0);
   EXPECT_TRUE(status["score_node"].is_number());
   EXPECT_EQ(status["undo_records"], 0);
   EXPECT_EQ(status["memory_rss_bytes"], 500 * sysconf(_SC_PAGESIZE));
@@ -138,7 +138,7 @@ TEST_F(DaemonTest, WorkloadsHaveEveryMember) {
   EXPECT_TRUE(web["score"].is_number());
   EXPECT_TRUE(web["progress"].is_null());
   EXPECT_EQ(web["managed"], true);
-  EXPECT_TRUE(web["unmanaged_reason"].is_null());
+  EXPECT_TRUE(web["left_alone_reason"].is_null());
   EXPECT_FALSE(web["matched_by"].get<std::string>().empty());
   EXPECT_TRUE(document["workloads"][0]["vcpus"].is_null());
   EXPECT_TRUE(document["workloads"][0]["score"].is_null());

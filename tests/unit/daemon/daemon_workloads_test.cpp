@@ -124,18 +124,18 @@ TEST_F(DaemonTest, WhatWasSetOfARunIsShownAndCanBeTakenBack) {
   EXPECT_EQ(json::parse(daemon->control().status_json())["overridden_workloads"], 0);
 }
 
-TEST_F(DaemonTest, AForeignWriterIsShownAsUnmanaged) {
+TEST_F(DaemonTest, AForeignWriterLeavesTheWorkloadAlone) {
   load_node();
   configure("mode = \"enforce\"\n");
   start();
   tick();
   node.put("web/a", "cpuset.cpus", "7");
   for (unsigned i = 0; i < cgroup::Sampler::kSettingsPeriod; ++i) tick();
-  EXPECT_EQ(daemon->control().counts().unmanaged, 1U);
+  EXPECT_EQ(daemon->control().counts().left_alone, 1U);
   const auto document = json::parse(daemon->control().workloads_json());
   for (const auto& workload : document["workloads"]) {
     EXPECT_EQ(workload["managed"], workload["id"] != "web/a");
-    EXPECT_EQ(workload["unmanaged_reason"].is_null(), workload["id"] != "web/a");
+    EXPECT_EQ(workload["left_alone_reason"].is_null(), workload["id"] != "web/a");
   }
   EXPECT_FALSE(daemon->control().workload("web/a")->managed);
 }

@@ -32,12 +32,12 @@ TEST(Collector, OnlyCpusThatAreOnlineHaveTables) {
 }
 
 TEST(Collector, WithoutItEveryFigureIsMissingForThatReason) {
-  const auto rungs = rungs_without(model::Error(model::ErrorKind::permission, "not allowed"));
-  EXPECT_EQ(rungs.size(), 5U);
-  for (const Rung& rung : rungs) {
-    EXPECT_FALSE(rung.available) << rung.figure;
-    EXPECT_EQ(rung.rung, "none");
-    EXPECT_EQ(rung.detail, "not allowed");
+  const auto ways = rungs_without(model::Error(model::ErrorKind::permission, "not allowed"));
+  EXPECT_EQ(ways.size(), 5U);
+  for (const FigureWay& way : ways) {
+    EXPECT_FALSE(way.available) << way.figure;
+    EXPECT_EQ(way.way, "none");
+    EXPECT_EQ(way.detail, "not allowed");
   }
 }
 

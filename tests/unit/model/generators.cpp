@@ -105,8 +105,7 @@ std::vector<UsageSample> samples(int max_samples) {
 
 HeldLimit held_limit() {
   HeldLimit held;
-  held.cause =
-      *gen::element(HeldCause::extended, HeldCause::reclaimed, HeldCause::preempted, HeldCause::lifted);
+  held.cause = *gen::element(HeldCause::extended, HeldCause::lent, HeldCause::preempted, HeldCause::lifted);
   held.since = *amounts(1e9);
   held.changed_at = held.since + *amounts(1e3);
   return held;

@@ -254,11 +254,11 @@ TEST(SnapshotJson, AReportOfProgressOutsideItsRangeOrIncomplete) {
 TEST(SnapshotJson, AHeldLimitNeedsACauseAndItsTime) {
   EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"since":1}})")),
             "$.workloads[0].held.cpu.cause: missing");
-  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"reclaimed"}})")),
+  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"lent"}})")),
             "$.workloads[0].held.cpu.since: missing");
   EXPECT_THAT(error_of(workload_document(R"(,"held":{"memory":{"cause":"stolen","since":1}})")),
-              StartsWith("$.workloads[0].held.memory.cause: expected one of extended, reclaimed, preempted"));
-  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"reclaimed","since":2,"changed_at":1}})")),
+              StartsWith("$.workloads[0].held.memory.cause: expected one of extended, lent, preempted"));
+  EXPECT_EQ(error_of(workload_document(R"(,"held":{"cpu":{"cause":"lent","since":2,"changed_at":1}})")),
             "$.workloads[0].held.cpu.changed_at: 1 is before since, 2");
 }
 

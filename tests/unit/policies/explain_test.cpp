@@ -100,7 +100,7 @@ TEST_F(Explain, WhoPaysIsToldAsLongAsTheStragglerIsGrown) {
   x.cpu_quota_cores = 1.5;
   x.memory_high_bytes = 1024;
   x.original = model::OriginalLimits{.cpu_quota_cores = 4, .memory_high_bytes = 3072};
-  x.held_cpu = model::HeldLimit{.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 950};
+  x.held_cpu = model::HeldLimit{.cause = model::HeldCause::lent, .since = 900, .changed_at = 950};
   x.held_memory = model::HeldLimit{.cause = model::HeldCause::preempted, .since = 910, .changed_at = 910};
   snapshot.memory.total_bytes = 1 << 20;
   EXPECT_TRUE(of("a").payers.empty()) << "it was given nothing";

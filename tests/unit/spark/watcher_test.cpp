@@ -44,7 +44,7 @@ TEST_F(WatcherTest, HandsBackWhatADriverSaysOverHttp) {
     return body ? test::answer(*body) : test::answer("", "404 Not Found");
   });
   proc.listen(10, 11, kernel_address(server.port()));
-  const Watcher watcher(proc.root(), 0.01, helper.path());
+  Watcher watcher(proc.root(), 0.01, helper.path());
   EXPECT_TRUE(
       berth::test::eventually([&] { return watcher.latest() && watcher.latest()->apps.size() == 1; }));
 }
@@ -55,7 +55,7 @@ TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
   proc.listen(10, 11, kernel_address(server.port()));
   const auto begin = std::chrono::steady_clock::now();
   {
-    const Watcher watcher(proc.root(), 0.01, helper.path());
+    Watcher watcher(proc.root(), 0.01, helper.path());
     ASSERT_NE(watcher.latest(), nullptr);
     EXPECT_EQ(watcher.latest()->members.size(), 1U) << "the process is known at once";
     EXPECT_TRUE(watcher.latest()->apps.empty());
@@ -67,7 +67,7 @@ TEST_F(WatcherTest, ADriverThatSaysNothingHoldsNobodyUp) {
 TEST_F(WatcherTest, AProcessThatCannotBeReadHoldsUpNeitherTheStartNorTheEnd) {
   const test::HangingFile hanging(proc.root() / "10" / "cmdline");
   proc.add(11, test::client_driver(), "other.scope");
-  const Watcher watcher(proc.root(), 0.01, helper.path());
+  Watcher watcher(proc.root(), 0.01, helper.path());
   EXPECT_TRUE(
       berth::test::eventually([&] { return watcher.latest() && watcher.latest()->members.size() == 1; }));
   EXPECT_FALSE(watcher.latest()->problems.empty());

@@ -40,7 +40,7 @@ class EnforcerFixture : public testing::Test {
     auto found = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
     entries.insert(entries.end(), found.begin(), found.end());
     observer->assemble({.holdings = enforcer->holdings(),
-                        .unmanaged = enforcer->unmanaged(),
+                        .left_alone = enforcer->left_alone(),
                         .overrides = *overrides,
                         .refused = enforcer->refused()});
   }

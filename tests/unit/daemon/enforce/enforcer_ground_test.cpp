@@ -83,7 +83,7 @@ evictable = true
   void expect_confined_and_evictable() {
     tick();
     tick();
-    EXPECT_TRUE(enforcer->unmanaged().empty());
+    EXPECT_TRUE(enforcer->left_alone().empty());
     EXPECT_EQ(node.cpus(kGround), pool());
     EXPECT_TRUE(policies::may_be_ended(job()));
     EXPECT_EQ(job().cpus.to_string(), pool());

@@ -269,7 +269,7 @@ TEST_F(EnforcerLimitsTest, KnowsWhyAndSinceWhenItHoldsALimit) {
                                                move_of("batch/x", Kind::preempt, {0, 4096})};
   carry_out(taking);
   EXPECT_EQ(cause("web/a"), HeldCause::extended);
-  EXPECT_EQ(cause("batch/x"), HeldCause::reclaimed);
+  EXPECT_EQ(cause("batch/x"), HeldCause::lent);
   EXPECT_EQ(cause("batch/x", Attribute::memory_high), HeldCause::preempted);
   const double first = now;
 
@@ -305,7 +305,7 @@ TEST_F(EnforcerLimitsTest, WithoutTheControllerALimitFailsOnceAndThePinStays) {
   ASSERT_EQ(results(),
             (Results{"pin web/a applied", "set-cpu-quota web/a failed", "set-memory-high web/a applied"}));
   EXPECT_NE(entries[1].error->find("cpu controller"), std::string::npos) << *entries[1].error;
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   EXPECT_EQ(node.cpus("web/a"), "0-1");
   EXPECT_TRUE(enforcer->refuses(wanted.actions[1]));
   EXPECT_FALSE(enforcer->refuses(wanted.actions[0]));
@@ -342,7 +342,7 @@ TEST_F(EnforcerLimitsTest, AVanishedWorkloadIsGone) {
   node.remove_group("batch/x");
   carry_out(plan_of({quota_of("batch/x", 2)}));
   EXPECT_EQ(results(), (Results{"set-cpu-quota batch/x gone"}));
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   carry_out(plan_of({memory_of("batch/never", 8192)}));
   EXPECT_EQ(results().back(), "set-memory-high batch/never gone");
 }
@@ -385,7 +385,7 @@ TEST_F(EnforcerLimitsTest, YieldLeavesAForeignQuotaAndGivesTheRestBack) {
   EXPECT_EQ(node.cpus("web/a"), "") << "vCPUs of a workload that is left alone go to others";
   EXPECT_EQ(memory("web/a"), "max");
   EXPECT_EQ(results(), (Results{"foreign web/a left", "restore web/a restored", "restore web/a restored"}));
-  EXPECT_NE(enforcer->unmanaged().at("web/a").reason.find("cpu.max"), std::string::npos);
+  EXPECT_NE(enforcer->left_alone().at("web/a").reason.find("cpu.max"), std::string::npos);
   EXPECT_EQ(actuators->journal().size(), 0U);
   look();
   carry_out(plan_of({quota_of("web/a", 3)}));
@@ -485,7 +485,7 @@ TEST_F(EnforcerLimitsTest, AWorkloadThatCannotBePinnedKeepsNoLimitOfTheSamePlan)
   make_unwritable("web/x", "cpuset.cpus");
   carry_out(plan_of({pin_of("web/x", {0, 1}), quota_of("web/x", 2)}));
   EXPECT_EQ(quota("web/x"), "max 100000");
-  EXPECT_EQ(enforcer->unmanaged().count("web/x"), 1U);
+  EXPECT_EQ(enforcer->left_alone().count("web/x"), 1U);
   EXPECT_TRUE(enforcer->holdings().of(model::Attribute::cpu_quota).empty());
   EXPECT_EQ(actuators->journal().size(), 0U);
 }
@@ -503,7 +503,7 @@ TEST_F(EnforcerLimitsTest, ReassertWritesAForeignLimitAgain) {
   EXPECT_EQ(quota("batch/x"), "200000 100000");
   EXPECT_EQ(memory("batch/x"), "8192");
   EXPECT_EQ(results(), (Results{"foreign batch/x applied", "foreign batch/x applied"}));
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   actuators->writer().restore_all();
   EXPECT_EQ(memory("batch/x"), "max") << "the original is still known";
 }
@@ -523,7 +523,7 @@ TEST_F(EnforcerLimitsTest, AlarmLeavesAForeignLimitAndComesBackWithBerths) {
   node.put("batch/x", "memory.high", "8192");
   observer->read_again("batch/x");
   look();
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   EXPECT_EQ(enforcer->holdings().of(model::Attribute::memory_high).at("batch/x").value,
             cgroup::Value(model::MemoryHigh{8192}));
 }

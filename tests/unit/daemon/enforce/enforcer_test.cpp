@@ -106,7 +106,7 @@ TEST_F(EnforcerTest, WorkloadThatVanishesBeforeTheWriteIsGone) {
   node.remove_group("web/a");
   carry_out(plan_of({pin_of("web/a", {0, 1}), pin_of("web/b", {2, 3})}));
   EXPECT_EQ(results(), (Results{"pin web/a gone", "pin web/b applied"}));
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
 }
 
 TEST_F(EnforcerTest, WorkloadUnknownToDiscoveryIsGone) {
@@ -116,16 +116,16 @@ TEST_F(EnforcerTest, WorkloadUnknownToDiscoveryIsGone) {
   EXPECT_EQ(results(), (Results{"pin web/never gone"}));
 }
 
-TEST_F(EnforcerTest, PermanentErrorMakesUnmanagedAndIsSaidOnce) {
+TEST_F(EnforcerTest, AfterAPermanentErrorTheWorkloadIsLeftAloneAndThatIsSaidOnce) {
   node.add_group("web/a");
   start();
   look();
   make_unwritable("web/a");
   carry_out(plan_of({pin_of("web/a", {0, 1})}));
   EXPECT_EQ(results(), (Results{"pin web/a failed"}));
-  ASSERT_EQ(enforcer->unmanaged().count("web/a"), 1U);
-  EXPECT_EQ(enforcer->unmanaged().at("web/a").cause, Unmanaged::Cause::error);
-  EXPECT_NE(enforcer->unmanaged().at("web/a").reason.find("cpuset.cpus"), std::string::npos);
+  ASSERT_EQ(enforcer->left_alone().count("web/a"), 1U);
+  EXPECT_EQ(enforcer->left_alone().at("web/a").cause, LeftAlone::Cause::error);
+  EXPECT_NE(enforcer->left_alone().at("web/a").reason.find("cpuset.cpus"), std::string::npos);
 
   look();
   EXPECT_EQ(observer->snapshot().workloads.at(0).vcpus, std::nullopt);
@@ -147,9 +147,9 @@ TEST_F(EnforcerTest, MissingControllerIsPermanentAndNamed) {
   start();
   look();
   carry_out(plan_of({pin_of("web/a", {0, 1})}));
-  ASSERT_EQ(enforcer->unmanaged().count("web/a"), 1U);
-  EXPECT_NE(enforcer->unmanaged().at("web/a").reason.find("cpuset controller"), std::string::npos)
-      << enforcer->unmanaged().at("web/a").reason;
+  ASSERT_EQ(enforcer->left_alone().count("web/a"), 1U);
+  EXPECT_NE(enforcer->left_alone().at("web/a").reason.find("cpuset controller"), std::string::npos)
+      << enforcer->left_alone().at("web/a").reason;
 }
 
 TEST_F(EnforcerTest, VcpusThatTheParentDoesNotGrantAreAnError) {
@@ -232,7 +232,7 @@ TEST_F(EnforcerTest, YieldLeavesTheForeignValueAndTheWorkloadAlone) {
   several_ticks();
   EXPECT_EQ(node.cpus("web/a"), "7");
   EXPECT_EQ(results(), (Results{"foreign web/a left"}));
-  EXPECT_EQ(enforcer->unmanaged().at("web/a").cause, Unmanaged::Cause::foreign_writer);
+  EXPECT_EQ(enforcer->left_alone().at("web/a").cause, LeftAlone::Cause::foreign_writer);
   EXPECT_EQ(actuators->journal().size(), 0U);
   tick();
   EXPECT_TRUE(entries.empty());
@@ -250,7 +250,7 @@ TEST_F(EnforcerTest, YieldEndsWithTheRun) {
     tick();
     return enforcer->pins().count("web/a") == 1;
   }));
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   EXPECT_EQ(node.cpus("web/a"), enforcer->pins().at("web/a").cpus().to_string());
 }
 
@@ -268,7 +268,7 @@ TEST_F(EnforcerTest, ReassertWritesAgainAndSaysItEverMoreRarely) {
     said += entries.size();
   }
   EXPECT_EQ(said, 4U) << "after 1, 2, 4 and 8 times";
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   actuators->writer().restore_all();
   EXPECT_EQ(node.cpus("web/a"), "") << "the original is still known";
 }
@@ -284,11 +284,11 @@ TEST_F(EnforcerTest, AlarmLeavesTheValueAndComesBackWithIt) {
   EXPECT_EQ(node.cpus("web/a"), "7");
   ASSERT_EQ(results(), (Results{"foreign web/a left"}));
   EXPECT_TRUE(entries[0].error);
-  EXPECT_EQ(enforcer->unmanaged().at("web/a").cause, Unmanaged::Cause::alarm);
+  EXPECT_EQ(enforcer->left_alone().at("web/a").cause, LeftAlone::Cause::alarm);
   EXPECT_EQ(actuators->journal().size(), 1U) << "so that a restore says what was left";
   node.put("web/a", "cpuset.cpus", pinned);
   several_ticks();
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   EXPECT_EQ(enforcer->pins().at("web/a").cpus().to_string(), pinned);
 }
 
@@ -299,10 +299,10 @@ TEST_F(EnforcerTest, AfterSwitchingToReassertForeignValuesAreTakenOver) {
   const auto pinned = node.cpus("web/a");
   node.put("web/a", "cpuset.cpus", "0-7");
   several_ticks();
-  ASSERT_EQ(enforcer->unmanaged().count("web/a"), 1U);
+  ASSERT_EQ(enforcer->left_alone().count("web/a"), 1U);
   enforcer->retry_foreign();
   tick();
-  EXPECT_TRUE(enforcer->unmanaged().empty());
+  EXPECT_TRUE(enforcer->left_alone().empty());
   EXPECT_EQ(node.cpus("web/a"), pinned);
 }
 

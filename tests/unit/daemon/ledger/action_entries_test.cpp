@@ -77,11 +77,11 @@ TEST_F(ObservedEntries, HoldsLimitsThatItNeverWrote) {
   EXPECT_EQ(workload().cpu_quota_cores, 1.5);
   EXPECT_EQ(workload().memory_high_bytes, 8192U);
   EXPECT_EQ(workload().original, (model::OriginalLimits{4.0, std::nullopt}));
-  EXPECT_EQ(workload().held_cpu, (model::HeldLimit{model::HeldCause::reclaimed, 1000, 1000}));
+  EXPECT_EQ(workload().held_cpu, (model::HeldLimit{model::HeldCause::lent, 1000, 1000}));
   const auto next = apply(1003, quota_of(1));
   EXPECT_EQ(next.at(0).old_value, "30000 20000");
   look(1004);
-  EXPECT_EQ(workload().held_cpu, (model::HeldLimit{model::HeldCause::reclaimed, 1000, 1003}));
+  EXPECT_EQ(workload().held_cpu, (model::HeldLimit{model::HeldCause::lent, 1000, 1003}));
   EXPECT_EQ(node.tree_bytes(), before);
 }
 

@@ -43,11 +43,11 @@ struct FakeCounts : ebpf::Counts {
   int events_fd() const override { return -1; }
   Events take_events() override { return {}; }
   ebpf::Cost cost() const override { return {}; }
-  const std::vector<ebpf::Rung>& rungs() const override { return all; }
+  const std::vector<ebpf::FigureWay>& ways() const override { return all; }
 
   State& state;
-  std::vector<ebpf::Rung> all{
-      {.figure = "run-time", .rung = "sched-switch", .available = true, .detail = ""}};
+  std::vector<ebpf::FigureWay> all{
+      {.figure = "run-time", .way = "sched-switch", .available = true, .detail = ""}};
 };
 
 class KernelSamplingTest : public ::testing::Test {
@@ -70,7 +70,7 @@ TEST_F(KernelSamplingTest, TablesThatFailedAreTriedAgainAfterPausesThatGrow) {
   }
   EXPECT_EQ(tried, (std::vector<double>{11, 31, 71}));
   EXPECT_TRUE(state.rests);
-  EXPECT_FALSE(sampling.rungs().front().available);
+  EXPECT_FALSE(sampling.ways().front().available);
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_THAT(messages[0], HasSubstr("the tables are full"));
 
@@ -78,7 +78,7 @@ TEST_F(KernelSamplingTest, TablesThatFailedAreTriedAgainAfterPausesThatGrow) {
   EXPECT_FALSE(reads(150));
   EXPECT_TRUE(reads(151));
   EXPECT_FALSE(state.rests);
-  EXPECT_TRUE(sampling.rungs().front().available);
+  EXPECT_TRUE(sampling.ways().front().available);
 }
 
 TEST_F(KernelSamplingTest, AfterALongTimeWithoutAFailurePausesBeginAnew) {

@@ -31,7 +31,7 @@ class ObserverTest : public testing::Test {
     observer.take_changes();
     messages = observer.read(now);
     return observer.assemble(
-        {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .standing = standing});
+        {.holdings = holdings, .left_alone = left_alone, .overrides = *overrides, .standing = standing});
   }
   // Ticks until there is a sample of that time: rates are not taken over less than a millisecond.
   const model::Snapshot& tick_to_sample(Observer& observer, double now) {
@@ -49,7 +49,7 @@ class ObserverTest : public testing::Test {
   test::FakeNode node;
   Holdings holdings;
   model::Standing standing;
-  UnmanagedWorkloads unmanaged;
+  LeftAloneWorkloads left_alone;
   std::optional<std::string> warning;
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
   std::vector<std::string> messages;
@@ -449,7 +449,7 @@ TEST_F(ObserverTest, AssemblingTwiceKeepsAReadingOnce) {
   tick_to_sample(*observer, 1001);
   const auto count = only(observer->snapshot()).usage.size();
   observer->assemble(
-      {.holdings = holdings, .unmanaged = unmanaged, .overrides = *overrides, .standing = standing});
+      {.holdings = holdings, .left_alone = left_alone, .overrides = *overrides, .standing = standing});
   EXPECT_EQ(only(observer->snapshot()).usage.size(), count);
 }
 
@@ -554,12 +554,12 @@ TEST_F(ObserverTest, RemembersStragglersOfThisRunOnly) {
   EXPECT_EQ(observer->snapshot().straggler_seen_at, 1000) << "there was one, whatever became of it";
 }
 
-TEST_F(ObserverTest, AnUnmanagedWorkloadAsksForNoVcpus) {
+TEST_F(ObserverTest, AWorkloadThatIsLeftAloneAsksForNoVcpus) {
   node.add_group("web/a");
   auto observer = start();
-  unmanaged["web/a"].reason = "a foreign writer";
+  left_alone["web/a"].reason = "a foreign writer";
   EXPECT_EQ(only(tick(*observer, 1000)).vcpus, std::nullopt);
-  unmanaged.clear();
+  left_alone.clear();
   EXPECT_EQ(only(tick(*observer, 1001)).vcpus, 2);
 }
 
@@ -569,7 +569,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   const auto fixed = [&](const RefusedLimits& refused) {
     observer->read(1000);
     observer->assemble({.holdings = holdings,
-                        .unmanaged = unmanaged,
+                        .left_alone = left_alone,
                         .overrides = *overrides,
                         .standing = standing,
                         .refused = refused});
@@ -578,7 +578,7 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
   EXPECT_EQ(fixed({}), model::FixedLimits{});
   EXPECT_EQ(fixed({{{"web/a", model::Attribute::cpu_quota}, 1}}),
             (model::FixedLimits{.cpu = true, .memory = false}));
-  unmanaged["web/a"].reason = "a foreign writer";
+  left_alone["web/a"].reason = "a foreign writer";
   EXPECT_EQ(fixed({}), (model::FixedLimits{.cpu = true,
                                            .memory = true,
                                            .life = true,

@@ -111,7 +111,7 @@ TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
   EXPECT_EQ(only(families, "berth_relocations"), 1);
   EXPECT_EQ(only(families, "berth_lending_misses_total"), 2);
   EXPECT_EQ(only(families, "berth_lending_withdrawn_vcpus_total"), 5);
-  EXPECT_EQ(only(families, "berth_unmanaged_workloads"), 1);
+  EXPECT_EQ(only(families, "berth_left_alone_workloads"), 1);
   EXPECT_EQ(only(families, "berth_config_error"), 0);
   EXPECT_EQ(only(families, "berth_sampling_cpu_cores"), 0.003);
   EXPECT_EQ(only(families, "berth_sampling_bpf_cpu_cores"), 0.001);
@@ -131,8 +131,8 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   std::map<std::string, double> held;
   for (const auto& sample : families.at("berth_held_limits").samples)
     held[sample.labels.at("cause")] = sample.value;
-  EXPECT_EQ(held, (std::map<std::string, double>{
-                      {"extended", 2}, {"reclaimed", 3}, {"preempted", 1}, {"lifted", 0}}));
+  EXPECT_EQ(held,
+            (std::map<std::string, double>{{"extended", 2}, {"lent", 3}, {"preempted", 1}, {"lifted", 0}}));
   std::map<std::string, double> decisions;
   for (const auto& sample : families.at("berth_decisions_total").samples)
     decisions[sample.labels.at("kind") + " " + sample.labels.at("result")] = sample.value;

@@ -94,7 +94,7 @@ class Drawer : private Draws {
       made.memory_high_bytes = bytes(4);
       made.original = model::OriginalLimits{};
       made.held_memory =
-          model::HeldLimit{.cause = chance(0.6) ? model::HeldCause::preempted : model::HeldCause::reclaimed,
+          model::HeldLimit{.cause = chance(0.6) ? model::HeldCause::preempted : model::HeldCause::lent,
                            .since = now - 100,
                            .changed_at = now - number(-5, 40)};
     }

@@ -259,7 +259,7 @@ TEST(Oversell, WithoutACommonSampleRequestsCount) {
 
 TEST(Oversell, WhatWasAskedForIsNotWhatBerthLeftOfIt) {
   model::Workload lender = asking(task("a", {1}), 2);
-  lender.held_cpu = {.cause = model::HeldCause::reclaimed, .since = 900, .changed_at = 900};
+  lender.held_cpu = {.cause = model::HeldCause::lent, .since = 900, .changed_at = 900};
   lender.original = {.cpu_quota_cores = 8, .memory_high_bytes = {}};
   EXPECT_DOUBLE_EQ(findings(node({lender})).cpu.request, 8);
 }

@@ -232,7 +232,7 @@ class Naive {
       if (!h) continue;
       const bool belongs = sensitive(w) == (h->cause == HeldCause::extended);
       bool wants = false;
-      if (h->cause == HeldCause::reclaimed && limit(w, what)) {
+      if (h->cause == HeldCause::lent && limit(w, what)) {
         wants = what == What::cpu && w.cpu_throttled && *w.cpu_throttled > 0.05;
         wants = wants || (!w.usage.empty() && uses(w, what).back() > 0 &&
                           uses(w, what).back() >= 0.95 * *limit(w, what));
@@ -255,7 +255,7 @@ class Naive {
     // A limit that is taken back is lost from the last room that was made.
     for (const Workload& w : snap_.workloads) {
       const auto h = held(w, what);
-      if (!h || !limits.contains(w.id) || h->cause != HeldCause::reclaimed || sensitive(w)) continue;
+      if (!h || !limits.contains(w.id) || h->cause != HeldCause::lent || sensitive(w)) continue;
       double recalled = distance(w, what);
       for (auto it = awaited.rbegin(); it != awaited.rend(); ++it) {
         const double lost = std::min(it->second, recalled);

@@ -126,7 +126,7 @@ class Drawer : private Draws {
     if (sensitive == fits) {
       limit.cause = model::HeldCause::extended;
     } else {
-      limit.cause = chance(0.5) ? model::HeldCause::reclaimed : model::HeldCause::preempted;
+      limit.cause = chance(0.5) ? model::HeldCause::lent : model::HeldCause::preempted;
     }
     limit.since = snapshot.time - number(0, 5) * 20;
     limit.changed_at = limit.since + number(0, 20);

@@ -75,7 +75,7 @@ TEST(StragglerFixed, VcpusOfItsOwnGrowThoughAQuotaCouldNotBeSet) {
 }
 
 TEST(StragglerFixed, ALimitThatCannotBeChangedIsNotGivenBackEither) {
-  model::Workload b = held(batch("b", 1, 0.1), HeldCause::reclaimed, 3);
+  model::Workload b = held(batch("b", 1, 0.1), HeldCause::lent, 3);
   EXPECT_THAT(moves(help(host({b})).findings), ElementsAre("restore b 2"));
   b.fixed.cpu = true;
   EXPECT_THAT(help(host({b})).actions, IsEmpty());

@@ -60,7 +60,7 @@ model::Workload memory_held(model::Workload workload, std::uint64_t high, HeldCa
 
 TEST(StragglerReturn, InStepsOfTheNodePreemptedFirstThenTheOldest) {
   // A step is 0.8 cores.
-  const auto proposal = help(full_host({held(batch("a", 1, 0), HeldCause::reclaimed, 3, 300),
+  const auto proposal = help(full_host({held(batch("a", 1, 0), HeldCause::lent, 3, 300),
                                         held(batch("b", 1, 0), HeldCause::preempted, 1.3, 100),
                                         held(batch("c", 1, 0), HeldCause::preempted, 1.2, 200)}));
   EXPECT_THAT(moves(proposal.findings), ElementsAre("restore c 0.2", "restore b 0.3", "restore a 0.3"));
@@ -68,21 +68,20 @@ TEST(StragglerReturn, InStepsOfTheNodePreemptedFirstThenTheOldest) {
 }
 
 TEST(StragglerReturn, NotBeforeTheHold) {
-  EXPECT_THAT(help(full_host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, 971)).actions, IsEmpty());
-  EXPECT_EQ(help(full_host({held(batch("a", 1, 0), HeldCause::reclaimed, 3)}, 970)).actions.size(), 1U);
+  EXPECT_THAT(help(full_host({held(batch("a", 1, 0), HeldCause::lent, 3)}, 971)).actions, IsEmpty());
+  EXPECT_EQ(help(full_host({held(batch("a", 1, 0), HeldCause::lent, 3)}, 970)).actions.size(), 1U);
 }
 
 TEST(StragglerReturn, WhatIsIdleBeyondExtensionsAndMarginGoesBackInTheSameTick) {
   // The straggler gets its third of 3 cores. Of the 4 idle cores 2.6 are left, beyond 0.4 of the margin.
-  const std::vector<model::Workload> workloads{held(batch("a", 1, 0), HeldCause::reclaimed, 6),
+  const std::vector<model::Workload> workloads{held(batch("a", 1, 0), HeldCause::lent, 6),
                                                late_task("web", 3)};
   const auto proposal = help(host(workloads, 1000));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("web=4", "a=3.6"));
   ASSERT_THAT(moves(proposal.findings), ElementsAre("restore a 2.6"));
-  EXPECT_EQ(
-      proposal.findings.moves[0].reason,
-      "2.6 cores is idle beyond all extensions and 5 % of the host: 2.6 cores of what was reclaimed goes "
-      "back; the limit is 3.6 cores of 6 cores");
+  EXPECT_EQ(proposal.findings.moves[0].reason,
+            "2.6 cores is idle beyond all extensions and 5 % of the host: 2.6 cores of what was lent goes "
+            "back; the limit is 3.6 cores of 6 cores");
   // 0.4 cores beyond the extension are the margin alone; 0.08 more are the least that is given back.
   EXPECT_THAT(limits(help(full_host(workloads, 1000, 1.47)).actions), ElementsAre("web=4"));
   EXPECT_THAT(limits(help(full_host(workloads, 1000, 1.49)).actions), ElementsAre("web=4", "a=1.09"));
@@ -99,7 +98,7 @@ TEST(StragglerReturn, IdleMemoryGoesBackInTheSameTick) {
 }
 
 TEST(StragglerReturn, AtOnceWhereNoneWasEverSeenOrTheClockWentBack) {
-  const std::vector<model::Workload> lender{held(batch("a", 1, 0), HeldCause::reclaimed, 3)};
+  const std::vector<model::Workload> lender{held(batch("a", 1, 0), HeldCause::lent, 3)};
   EXPECT_EQ(help(full_host(lender, std::nullopt)).actions.size(), 1U);
   EXPECT_EQ(help(full_host(lender, 2000)).actions.size(), 1U);
 }
@@ -107,11 +106,11 @@ TEST(StragglerReturn, AtOnceWhereNoneWasEverSeenOrTheClockWentBack) {
 TEST(StragglerReturn, NotWhileThereIsAStraggler) {
   model::Workload waiting = late_task("web", 1);
   waiting.pinned_at = 999;  // so that it asks for nothing
-  EXPECT_THAT(help(full_host({held(batch("a", 1, 0), HeldCause::reclaimed, 3), waiting})).actions, IsEmpty());
+  EXPECT_THAT(help(full_host({held(batch("a", 1, 0), HeldCause::lent, 3), waiting})).actions, IsEmpty());
 }
 
 TEST(StragglerReturn, NotWhilePendingRequestsWait) {
-  model::Snapshot snapshot = full_host({held(batch("a", 1, 0.6), HeldCause::reclaimed, 3)}, 900, 1);
+  model::Snapshot snapshot = full_host({held(batch("a", 1, 0.6), HeldCause::lent, 3)}, 900, 1);
   snapshot.pending = {testing::pending("new", 1)};
   EXPECT_THAT(help(snapshot).actions, IsEmpty());
 }
@@ -134,15 +133,14 @@ TEST(StragglerReturn, ALimitBeyondTheNodeIsBackAtOnceFromTheNodesSizeOn) {
 }
 
 TEST(StragglerReturn, MemoryInStepsOfItsOwn) {
-  const auto proposal =
-      help(full_host({memory_held(batch("a", 1, 0), kGiB, HeldCause::reclaimed, 20 * kGiB)}));
+  const auto proposal = help(full_host({memory_held(batch("a", 1, 0), kGiB, HeldCause::lent, 20 * kGiB)}));
   // A tenth of 64 GiB.
   ASSERT_EQ(proposal.findings.moves.size(), 1U);
   EXPECT_NEAR(static_cast<double>(proposal.findings.moves[0].amount.memory_bytes) / kGiB, 6.4, 1e-6);
 }
 
 TEST(StragglerReturn, MemoryAtOnceWhereItsSizeIsNotKnown) {
-  model::Snapshot snapshot = host({memory_held(batch("a", 1, 0), kGiB, HeldCause::reclaimed, 20 * kGiB)});
+  model::Snapshot snapshot = host({memory_held(batch("a", 1, 0), kGiB, HeldCause::lent, 20 * kGiB)});
   snapshot.memory.total_bytes = 0;
   EXPECT_THAT(limits(help(snapshot).actions), ElementsAre("a=" + std::to_string(20 * kGiB)));
 }
@@ -170,7 +168,7 @@ TEST(StragglerReturn, AboveTheNodesSizeALimitGoesBackInOneStep) {
 }
 
 TEST(StragglerReturn, WhatWasLentComesBackAtOnceToWhoIsThrottled) {
-  model::Workload lender = held(batch("a", 1, 0.3), HeldCause::reclaimed, 3);
+  model::Workload lender = held(batch("a", 1, 0.3), HeldCause::lent, 3);
   lender.cpu_throttled = 0.06;
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
   EXPECT_THAT(limits(proposal.actions), ElementsAre("a=3", "web=4"));
@@ -227,19 +225,18 @@ TEST(StragglerReturn, WhoWantedItBackCanStillBePreempted) {
 }
 
 TEST(StragglerReturn, WhatNeverHadALimitIsWantedBackTooWhereTheNodeLimitsIt) {
-  model::Workload wide = held(batch("a", 8, 7.9), HeldCause::reclaimed, std::nullopt);
+  model::Workload wide = held(batch("a", 8, 7.9), HeldCause::lent, std::nullopt);
   EXPECT_THAT(moves(help(host({wide}, 1000)).findings), ElementsAre("recall a 0"));
 }
 
 TEST(StragglerReturn, OrToWhoUsesAllItHas) {
-  EXPECT_THAT(
-      limits(help(host({held(batch("a", 1, 0.95), HeldCause::reclaimed, std::nullopt)}, 1000)).actions),
-      ElementsAre("a=none"));
-  EXPECT_THAT(help(full_host({held(batch("a", 1, 0.94), HeldCause::reclaimed, 3)}, 1000)).actions, IsEmpty());
+  EXPECT_THAT(limits(help(host({held(batch("a", 1, 0.95), HeldCause::lent, std::nullopt)}, 1000)).actions),
+              ElementsAre("a=none"));
+  EXPECT_THAT(help(full_host({held(batch("a", 1, 0.94), HeldCause::lent, 3)}, 1000)).actions, IsEmpty());
 }
 
 TEST(StragglerReturn, AndTheArbiterDampsIt) {
-  model::Workload lender = held(batch("a", 1, 1), HeldCause::reclaimed, std::nullopt);
+  model::Workload lender = held(batch("a", 1, 1), HeldCause::lent, std::nullopt);
   EXPECT_THAT(limits(decide(host({lender}, 1000), {}).actions), ElementsAre("a=1.8"));
 }
 
@@ -251,7 +248,7 @@ TEST(StragglerReturn, APreemptedOneWaitsHoweverItPresses) {
 
 TEST(StragglerReturn, WhatGoesBackIsNotIdleInTheSameTick) {
   // Of eight cores two are idle, and the lender wants just these.
-  model::Workload lender = held(batch("l", 1, 0.3), HeldCause::reclaimed, 3);
+  model::Workload lender = held(batch("l", 1, 0.3), HeldCause::lent, 3);
   lender.cpu_throttled = 0.06;
   model::Workload web = late_task("a", 4);
   web.progress = {{700, 0.3}, {800, 0.4}, {900, 0.4}, {1000, 0.4}};  // asks for as much again
@@ -270,20 +267,20 @@ TEST(StragglerReturn, WhatATaskGivesBackIsIdleInTheSameTick) {
 }
 
 TEST(StragglerReturn, WhoGetsItsShareBackIsNotTakenFromInTheSameTick) {
-  model::Workload lender = held(batch("a", 5, 5), HeldCause::reclaimed, 6);
+  model::Workload lender = held(batch("a", 5, 5), HeldCause::lent, 6);
   const auto proposal = help(host({lender, late_task("web", 3)}, 1000));
   EXPECT_THAT(moves(proposal.findings), ElementsAre("recall a 1"));
   EXPECT_EQ(proposal.findings.relocate.size(), 1U);
 }
 
 TEST(StragglerReturn, MemoryThatWasLentComesBackToo) {
-  model::Workload lender = memory_held(batch("a", 1, 0), 10 * kGiB, HeldCause::reclaimed, std::nullopt);
+  model::Workload lender = memory_held(batch("a", 1, 0), 10 * kGiB, HeldCause::lent, std::nullopt);
   testing::change_samples(lender, [](auto& samples) { samples.back().memory_bytes = 10 * kGiB - kGiB / 4; });
   EXPECT_THAT(limits(help(host({lender}, 1000)).actions), ElementsAre("a=none"));
 }
 
 TEST(StragglerReturn, WhoUsesNoMemoryWantsNoneBack) {
-  model::Workload lender = memory_held(batch("a", 1, 0), 0, HeldCause::reclaimed, std::nullopt);
+  model::Workload lender = memory_held(batch("a", 1, 0), 0, HeldCause::lent, std::nullopt);
   testing::change_samples(lender, [](auto& samples) { samples.back().memory_bytes = 0; });
   EXPECT_THAT(help(full_host({lender}, 1000)).actions, IsEmpty());
 }
@@ -362,7 +359,7 @@ TEST(StragglerReturn, LimitsOfTheOtherClassGoBackAtOnce) {
 }
 
 TEST(StragglerReturn, WithoutAnOriginalNothingIsDone) {
-  model::Workload unknown = held(batch("a", 1, 1), HeldCause::reclaimed, 3);
+  model::Workload unknown = held(batch("a", 1, 1), HeldCause::lent, 3);
   unknown.original.reset();
   EXPECT_THAT(help(host({unknown})).actions, IsEmpty());
 }
@@ -371,17 +368,17 @@ TEST(StragglerReturn, AReporterThatDiedHoldsUpNobodysRestore) {
   model::Workload dead = late_task("dead", 2);
   dead.progress = {{597, 0.3}, {598, 0.4}, {599, 0.5}, {600, 0.6}};
   dead.straggled_at = 900;
-  model::Snapshot snapshot = host({held(batch("b", 1, 0.1), HeldCause::reclaimed, 1.5), dead});
+  model::Snapshot snapshot = host({held(batch("b", 1, 0.1), HeldCause::lent, 1.5), dead});
   snapshot.straggler_seen_at = 900;
   EXPECT_THAT(moves(help(snapshot).findings), ElementsAre("restore b 0.5"));
 }
 
 TEST(StragglerReturn, WhatIsBeyondTheNodesSizeGoesBackWithoutAnAmount) {
-  model::Workload b = held(batch("b", 12, 0.1), HeldCause::reclaimed, 20);
+  model::Workload b = held(batch("b", 12, 0.1), HeldCause::lent, 20);
   const auto proposal = help(host({b}));
   ASSERT_EQ(proposal.actions.size(), 1U);
   EXPECT_EQ(proposal.actions[0].reason,
-            "no straggler for 30 s (restore_hold): its limit, which was reclaimed, goes back to 20 cores");
+            "no straggler for 30 s (restore_hold): its limit, which was lent, goes back to 20 cores");
 }
 
 }  // namespace berth::policies

@@ -233,7 +233,7 @@ TEST(Straggler, RoomThatIsMadeIsNobodyElses) {
 }
 
 TEST(Straggler, WhatIsRecalledIsTakenFromTheRoom) {
-  model::Workload lender = testing::held(batch("b", 6, 6), model::HeldCause::reclaimed, 8, 100);
+  model::Workload lender = testing::held(batch("b", 6, 6), model::HeldCause::lent, 8, 100);
   lender.cpu_throttled = 0.5;
   model::Snapshot snapshot = host({lender, batch("c", 4, 0.1)});
   snapshot.pending = {testing::pending("new", 2)};

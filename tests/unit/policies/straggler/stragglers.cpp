@@ -23,7 +23,7 @@ model::HeldCause cause_of(const model::Plan& plan, const model::Workload& worklo
     const auto& before = cpu ? workload.held_cpu : workload.held_memory;
     const bool was_preempted = before && before->cause == model::HeldCause::preempted;
     if (move.kind == model::LimitMove::Kind::preempt || was_preempted) return model::HeldCause::preempted;
-    if (move.kind == model::LimitMove::Kind::reclaim) return model::HeldCause::reclaimed;
+    if (move.kind == model::LimitMove::Kind::reclaim) return model::HeldCause::lent;
     // On the way back it stays held for what it was held for.
     if (before && before->cause != model::HeldCause::lifted) return before->cause;
   }
