@@ -11,17 +11,20 @@ namespace berth::judge {
 
 namespace {
 
-constexpr double kImbalance = 1.17;    // sd_init: imbalance_pct
-constexpr Time kBusyFactor = 16;       // sd_init: busy_factor
-constexpr int kCacheNiceTries = 1;     // sd_init: cache_nice_tries, of vCPUs that share a cache
-constexpr double kHalfLife_ns = 32e6;  // of a load (LOAD_AVG_PERIOD)
+constexpr double kImbalance = 1.17;  // sd_init: imbalance_pct
+constexpr Time kBusyFactor = 16;     // sd_init: busy_factor
+constexpr int kCacheNiceTries = 1;   // sd_init: cache_nice_tries, of vCPUs that share a cache
 
 }  // namespace
 
+double Kernel::followed(double mean, double toward, Time passed) {
+  constexpr double kHalfLife = 32.0 * kMillisecond;  // LOAD_AVG_PERIOD
+  return toward + (mean - toward) * std::exp2(-static_cast<double>(passed) / kHalfLife);
+}
+
 void Kernel::Load::decay(Time now) {
   if (now == since) return;
-  const double kept = std::exp2(-static_cast<double>(now - since) / kHalfLife_ns);
-  value = weight + (value - weight) * kept;
+  value = followed(value, weight, now - since);
   since = now;
 }
 

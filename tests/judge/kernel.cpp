@@ -16,10 +16,9 @@ constexpr double kNiceZero = 1024;
 constexpr double kIdleWeight = 3;   // WEIGHT_IDLEPRIO
 constexpr double kLeastWeight = 2;  // MIN_SHARES
 constexpr Time kQuotaPeriod = 100 * kMillisecond;
-constexpr int kFirstBits = 10;                     // of model::DelayHistogram
-constexpr double kDone = 0.5;                      // ns of work
-constexpr double kHalfLife = 32.0 * kMillisecond;  // of util_avg
-constexpr double kFits = 1.25;                     // fits_capacity
+constexpr int kFirstBits = 10;  // of model::DelayHistogram
+constexpr double kDone = 0.5;   // ns of work
+constexpr double kFits = 1.25;  // fits_capacity
 
 }  // namespace
 
@@ -103,8 +102,7 @@ double Kernel::speed_now(int cpu) const {
 
 void Kernel::count_use(Thread& thread, double capacity) const {
   if (!hybrid_) return;
-  const double kept = std::exp2(-static_cast<double>(now_ - thread.use_at) / kHalfLife);
-  thread.use = capacity + (thread.use - capacity) * kept;
+  thread.use = followed(thread.use, capacity, now_ - thread.use_at);
   thread.use_at = now_;
 }
 

@@ -130,6 +130,8 @@ class Kernel {
 
  private:
   enum class State { sleeping, waiting, running };
+  // A mean of the last moments, as util_avg and load_avg, after it has followed `toward` for so long.
+  static double followed(double mean, double toward, Time passed);
   // The weight of what could run, of the last moments most.
   struct Load {
     double value = 0;
