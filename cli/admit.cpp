@@ -43,10 +43,7 @@ Outcome<void> admit(Session& session, const AdmitArguments& arguments) {
   // It is parsed here too, as the file has a name here.
   const auto parsed = model::parse_request(*text);
   if (!parsed) return problem(parsed.error().context(input_name(arguments.request)));
-  for (const std::string& warning : parsed->warnings) {
-    session.err << "berthctl: warning: " << printable(input_name(arguments.request)) << ": "
-                << printable(warning) << "\n";
-  }
+  warn(session.err, parsed->warnings, input_name(arguments.request));
   const auto answered = ask_daemon(&DaemonClient::admit, *text, *hold_s);
   if (!answered) return tl::unexpected(answered.error());
   const auto admission = model::parse_admission(*answered);

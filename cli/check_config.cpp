@@ -47,8 +47,7 @@ Outcome<void> check_config(Session& session, const std::string& named, bool no_u
   }
   if (!settings) return tl::unexpected(settings.error());
   if (session.json) return {};
-  for (const std::string& warning : settings->warnings)
-    session.err << "berthctl: warning: " << printable(warning) << "\n";
+  warn(session.err, settings->warnings);
   std::error_code ignored;
   const bool present = file == "-" || std::filesystem::exists(file, ignored);
   session.out << printable(input_name(file)) << ": "

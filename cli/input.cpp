@@ -48,9 +48,7 @@ Outcome<std::string> read_input(const std::string& file, std::size_t most_bytes)
 Outcome<model::Snapshot> parse_snapshot(std::ostream& err, const std::string& text, const std::string& name) {
   auto parsed = model::parse_snapshot(text, topology::resolve);
   if (!parsed) return problem(parsed.error().context(name));
-  for (const std::string& warning : parsed->warnings) {
-    err << "berthctl: warning: " << printable(name) << ": " << printable(warning) << "\n";
-  }
+  warn(err, parsed->warnings, name);
   return std::move(parsed->snapshot);
 }
 
@@ -119,8 +117,7 @@ Outcome<policies::PolicySettings> policy_settings(std::ostream& err, const Polic
   for (const std::string& assignment : arguments.overrides) {
     if (const auto done = config::override_setting(settings, assignment); !done) return problem(done.error());
   }
-  for (const std::string& warning : settings.warnings)
-    err << "berthctl: warning: " << printable(warning) << "\n";
+  warn(err, settings.warnings);
   return settings.policies;
 }
 

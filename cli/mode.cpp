@@ -15,13 +15,10 @@ Outcome<void> switch_mode(Session& session, const std::string& mode) {
     return problem(Exit::wrong_use, "there is no mode \"" + mode + "\"; there are observe and enforce");
   }
   if (auto done = ask_daemon(&DaemonClient::set_mode, mode); !done) return done;
-  const std::string document = R"({"schema":"berth.mode/1","mode":")" + mode + "\"}";
-  session.out << (session.json ? document
-                  : mode == "enforce"
-                      ? "berthd enforces: it carries out what it decides (berthctl log)"
-                      : "berthd observes: it changes nothing, and has put back what it had changed")
-              << "\n";
-  return {};
+  return tell(session, {{"schema", "berth.mode/1"}, {"mode", mode}},
+              mode == "enforce"
+                  ? "berthd enforces: it carries out what it decides (berthctl log)"
+                  : "berthd observes: it changes nothing, and has put back what it had changed");
 }
 
 }  // namespace

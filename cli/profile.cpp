@@ -80,8 +80,7 @@ class Observations {
         return problem(Exit::wrong_use,
                        fmt::format("{}: more than {} observations", name_, kMostObservations));
     }
-    if (faults_ > kMostFaults)
-      err_ << fmt::format("berthctl: warning: and {} more lines\n", faults_ - kMostFaults);
+    if (faults_ > kMostFaults) warn(err_, {fmt::format("and {} more lines", faults_ - kMostFaults)});
     return seen;
   }
 
@@ -92,9 +91,7 @@ class Observations {
     if (observation) {
       seen.push_back(std::move(*observation));
     } else if (++faults_ <= kMostFaults) {
-      err_ << printable(fmt::format("berthctl: warning: {}, line {}, set aside: {}", name_, number,
-                                    observation.error().message()))
-           << "\n";
+      warn(err_, {fmt::format("{}, line {}, set aside: {}", name_, number, observation.error().message())});
     }
   }
 
@@ -113,8 +110,7 @@ Outcome<void> fit(Session& session, const ProfileArguments& arguments) {
   if (!seen) return tl::unexpected(seen.error());
   if (seen->empty()) return problem(Exit::wrong_use, input_name(file) + ": it holds no observation");
   const auto learned = policies::learn_all(std::move(*seen), *settings);
-  for (const std::string& message : learned.messages)
-    session.err << "berthctl: warning: " << printable(message) << "\n";
+  warn(session.err, learned.messages);
   if (arguments.sums) {
     session.out << model::to_json(learned.profiles, "") << "\n";
     return {};

@@ -43,9 +43,7 @@ Outcome<model::PendingWorkload> read_request(Session& session, const std::string
   if (!text) return tl::unexpected(text.error());
   auto parsed = model::parse_request(*text);
   if (!parsed) return problem(parsed.error().context(input_name(file)));
-  for (const std::string& warning : parsed->warnings) {
-    session.err << "berthctl: warning: " << printable(input_name(file)) << ": " << printable(warning) << "\n";
-  }
+  warn(session.err, parsed->warnings, input_name(file));
   return std::move(parsed->request);
 }
 
@@ -132,8 +130,7 @@ Outcome<void> rank(Session& session, const RankArguments& arguments) {
     if (auto added = hosts.add_file(file); !added) bad.push_back(std::move(added));
   }
   if (!bad.empty() && hosts.all().empty()) return bad.front();
-  for (const auto& added : bad)
-    session.err << "berthctl: warning: left out: " << printable(added.error().message) << "\n";
+  for (const auto& added : bad) warn(session.err, {"left out: " + added.error().message});
 
   const model::Ranking ranking{.request = *request, .bins = policies::rank_bins(*request, hosts.all())};
   if (session.json) {

@@ -47,7 +47,7 @@ const char* cause_in_words(std::string_view cause) {
   if (cause == "extended") return "a straggler was given more";
   if (cause == "lent") return "it lends what it does not use";
   if (cause == "preempted") return "it was shrunk for a straggler";
-  if (cause == "lifted") return "it only hinders the service on vCPUs of its own";
+  if (cause == "lifted") return "it could only throttle bursts on vCPUs of its own";
   return "berth changed it";
 }
 

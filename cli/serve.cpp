@@ -174,9 +174,7 @@ Outcome<void> serve(Session& session, const ServeArguments& arguments) {
               .why = error.what()};
     }
   };
-  const auto say = [&session](const std::string& line) {
-    session.err << "berthctl: warning: " << printable(line) << "\n" << std::flush;
-  };
+  const auto say = [&session](const std::string& line) { warn(session.err, {line}); };
   extender::HttpServer server(std::move(sockets), handler, say);
   session.out << "listens on " << arguments.listen << "\n" << std::flush;
   const auto ended = server.run(*stop);

@@ -178,6 +178,12 @@ std::string format_share(const std::optional<double>& share) {
   return fmt::format("{:.0f} %", *share * 100);
 }
 
+void warn(std::ostream& err, const std::vector<std::string>& warnings, std::string_view about) {
+  const std::string subject = about.empty() ? "" : printable(about) + ": ";
+  for (const std::string& warning : warnings)
+    err << "berthctl: warning: " << subject << printable(warning) << "\n" << std::flush;
+}
+
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "-";
   const auto whole = static_cast<std::int64_t>(std::min(seconds, 1e15));

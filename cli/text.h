@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace berth::cli {
 
@@ -31,6 +32,8 @@ void heading(std::ostream& out, const Style& style, std::string_view text);
 // `text` on one line and safe on a terminal. It replaces control characters, invisible characters, those that
 // turn the direction of writing, and malformed UTF-8. Names of cgroups may hold any of them.
 std::string printable(std::string_view text);
+// Writes each warning of the command as a line of its own; `about`, if given, is the input that it is about.
+void warn(std::ostream& err, const std::vector<std::string>& warnings, std::string_view about = {});
 // Columns that `text`, which must be printable, takes on a terminal.
 std::size_t display_width(std::string_view text);
 // The end of `text` in at most `width` columns, after "…" where a part was cut.

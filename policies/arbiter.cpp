@@ -204,7 +204,7 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
 }
 
 // Keeps the evictions of one policy, because they may meet the need of the other one, too. Overselling's come
-// before those for forecast memory: what it ends is over the threshold already.
+// before those for forecast memory, because its threshold is passed already.
 void keep_evictions_of_one_policy(std::vector<model::Action>& actions) {
   const auto evicts = [](const model::Action& action) {
     return std::holds_alternative<model::Evict>(action.what);
