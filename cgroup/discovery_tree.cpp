@@ -243,7 +243,9 @@ void Tree::judge_node(Node& node, int directory) {
       if (node.quota_watch < 0) watch(node, directory, Watched::quota);
       if (const auto text = read_file(directory, "cpu.max")) {
         const auto limit = parse_cpu_max(*text);
-        node.quota = limit ? cores_of(*limit) : std::nullopt;
+        const auto cores = limit ? cores_of(*limit) : std::nullopt;
+        // More than any host has is berth's own (policies/quota): the owner's comes back, and is read then.
+        if (cores && *cores <= model::kMaxCpu) node.quota = cores;
       }
     }
     return node.quota;

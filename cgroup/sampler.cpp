@@ -343,7 +343,10 @@ struct Sampler::State {
   }
 
   void read_asked(Entry& entry, Attribute attribute) const {
-    auto value = wanted.contains(attribute) && has(attribute)
+    // Most have no quota, and a burst is nothing without one.
+    const bool idle_burst = attribute == Attribute::cpu_burst && !entry.last->cpu_max.quota_us &&
+                            !entry.last->asked.contains(attribute);
+    auto value = wanted.contains(attribute) && has(attribute) && !idle_burst
                      ? std::optional(read_value(*entry.cgroup, attribute))
                      : std::nullopt;
     if (value && *value) {
@@ -359,10 +362,10 @@ struct Sampler::State {
       read_cpus(cgroup, "cpuset.cpus", entry.cpus_text, entry.last->cpus);
       read_cpus(cgroup, "cpuset.cpus.effective", entry.effective_text, entry.last->effective_cpus);
     }
+    if (has_cpu) read_quota(entry);
     for (const Attribute attribute : kAttributes) {
       if (is_asked(attribute)) read_asked(entry, attribute);
     }
-    if (has_cpu) read_quota(entry);
     if (has_memory) {
       std::array<char, 4096> buffer;
       entry.last->memory_high_bytes = parse_bytes(setting(cgroup, "memory.high", buffer));

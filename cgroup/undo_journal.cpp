@@ -179,14 +179,14 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
   if (!rows && os::is_damage(rows.error())) {
     const std::string last_boot = os::text_of_holder(lock->before);
     if (last_boot.empty() || last_boot == boot_id) {
-      return model::fail(
-          model::Error(rows.error().kind(),
-                       fmt::format("{}. It may record changes since the host booted, so "
-                                   "berth changes nothing more. "
-                                   "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, "
-                                   "CPUWeight= in /run/systemd/system.control, then move the file "
-                                   "away, or reboot",
-                                   rows.error().message())));
+      return model::fail(model::Error(
+          rows.error().kind(),
+          fmt::format("{}. It may record changes since the host booted, so "
+                      "berth changes nothing more. "
+                      "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, "
+                      "CPUWeight= in /run/systemd/system.control and at cpu.max.burst, then move the file "
+                      "away, or reboot",
+                      rows.error().message())));
     }
     database = model::fail(model::ErrorKind::io, "closed");
     const std::filesystem::path aside = directory / "undo.db.damaged";

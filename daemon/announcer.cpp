@@ -17,7 +17,7 @@ namespace {
 // Ticks that are so many times as far apart as configured are worth a message.
 constexpr double kNoticeablySlower = 1.25;
 
-// A service whose load swings is throttled in some ticks. A pause of so many seconds does not end that.
+// A service whose load swings is throttled in some ticks only: a shorter pause counts as the same case.
 constexpr double kThrottledPause_s = 600;
 constexpr const char* kThrottled = "is throttled by its CPU quota";
 

@@ -413,7 +413,7 @@ Cost Collector::cost() const {
 
 const std::vector<FigureWay>& Collector::ways() const { return state_->ways; }
 
-std::vector<FigureWay> rungs_without(const model::Error& error) {
+std::vector<FigureWay> ways_without(const model::Error& error) {
   std::vector<FigureWay> ways;
   for (const char* figure : {"run-time", "run-queue-delay", "hardware-counters", "usage", "cgroup-events"}) {
     ways.push_back({figure, "none", false, error.message()});

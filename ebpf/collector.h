@@ -150,7 +150,7 @@ class Collector final : public Counts {
 };
 
 // The ways of a host where Collector::start() failed with `error`: all "none", with the reason.
-std::vector<FigureWay> rungs_without(const model::Error& error);
+std::vector<FigureWay> ways_without(const model::Error& error);
 
 // Describes in words the figures about the last-level cache that the kernel's resource control offers on this
 // host. It is nothing, "not mounted", or the names of its monitoring figures (llc_occupancy, mbm_total_bytes,

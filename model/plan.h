@@ -172,7 +172,7 @@ struct InterferenceFindings {
 
 // policies/quota/README.md. Ascending by workload.
 struct QuotaFindings {
-  std::vector<WorkloadFinding> lifted;    // their quota only hinders
+  std::vector<WorkloadFinding> lifted;    // their quota could only throttle bursts
   std::vector<WorkloadFinding> bursting;  // they have a burst, or get one
   friend bool operator==(const QuotaFindings&, const QuotaFindings&) = default;
 };

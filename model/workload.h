@@ -40,7 +40,7 @@ enum class HeldCause {
   extended,   // a straggler was given more
   lent,       // a best-effort workload lends what it does not use
   preempted,  // a best-effort workload was shrunk beyond the part that it does not use
-  lifted,     // a quota that only hinders an instance on vCPUs of its own
+  lifted,     // a quota that could only throttle bursts of an instance on vCPUs of its own
 };
 
 struct HeldLimit {

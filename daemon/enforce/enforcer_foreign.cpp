@@ -130,7 +130,8 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
   const bool lifted = holdings_.of(attribute).at(id).cause == model::HeldCause::lifted;
   if (lifted || attribute == Attribute::cpu_burst) {
     // No policy needs a lifted quota or a burst, so the owner need not give up the pin for another one.
-    entry.reason = what + "; that is left alone until the workload restarts or enforcing begins again";
+    entry.reason =
+        what + "; that is left alone until the workload restarts, a reload, or enforcing begins again";
     entry.result = "left";
     const double now = entry.time;
     entries.push_back(std::move(entry));

@@ -19,7 +19,7 @@ constexpr double kLongestPause_s = 600;
 
 KernelSampling KernelSampling::off(const std::string& why) {
   KernelSampling sampling;
-  sampling.rungs_ = ebpf::rungs_without(model::Error(model::ErrorKind::unavailable, why));
+  sampling.without_ = ebpf::ways_without(model::Error(model::ErrorKind::unavailable, why));
   return sampling;
 }
 
@@ -48,7 +48,7 @@ void KernelSampling::rest(const model::Error& error, double now, std::vector<std
   pause_s_ = pause_s_ > 0 ? std::min(2 * pause_s_, kLongestPause_s) : kFirstPause_s;
   next_try_ = now + pause_s_;
   failures_ = 0;
-  rungs_ = ebpf::rungs_without(error);
+  without_ = ebpf::ways_without(error);
   collector_->rest();
   if (std::exchange(said_, true)) return;
   messages.push_back(

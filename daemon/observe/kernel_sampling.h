@@ -44,7 +44,7 @@ class KernelSampling {
   std::vector<std::string> take_changed_paths();
 
   // The source of each figure, always in the same order.
-  const std::vector<ebpf::FigureWay>& ways() const { return counts() ? collector_->ways() : rungs_; }
+  const std::vector<ebpf::FigureWay>& ways() const { return counts() ? collector_->ways() : without_; }
   // nullopt where nothing is counted.
   std::optional<ebpf::Cost> cost() const;
 
@@ -65,7 +65,7 @@ class KernelSampling {
   double pause_s_ = 0;                       // the last one
   double began_at_ = 0;                      // after that
   bool said_ = false;                        // that it rests
-  std::vector<ebpf::FigureWay> rungs_;       // where nothing is counted
+  std::vector<ebpf::FigureWay> without_;       // where nothing is counted
 };
 
 }  // namespace berth::daemon

@@ -60,8 +60,8 @@ int vcpus_that_cover(const model::Workload& workload, double now) {
   return cores ? vcpus_for(*cores) : 1;
 }
 
-// The quota that would not have throttled the service: what it lacked was lacking in the throttled time
-// alone.
+// The quota that would not have throttled the service. It assumes that the service lacked CPU time only while
+// it was throttled.
 std::optional<double> enough_cores(const model::Workload& workload, double quota) {
   const double throttled = workload.cpu_throttled.value_or(0);
   if (!workload.cpu_lacked || throttled <= 0) return std::nullopt;

@@ -22,6 +22,9 @@ using model::Attribute;
 using model::Workload;
 
 constexpr std::uint64_t kDefaultPeriod_us = 100'000;
+// Of a lifted quota: more than any host has, so that discovery (cgroup/discovery_tree.cpp) takes no number of
+// vCPUs from it.
+constexpr double kLifted_cores = model::kMaxCpu + 1;
 
 // A user's own group could set both quota and burst itself, so it is given neither.
 bool is_service(const Workload& workload) {
@@ -38,10 +41,12 @@ std::size_t most_vcpus(const Workload& workload, const OtherChanges& others) {
 }
 
 // Whether the quota of its owner limits nothing but bursts.
-bool only_hinders(const Workload& workload, double quota_cores, const OtherChanges& others) {
+bool only_stops_bursts(const Workload& workload, double quota_cores, const OtherChanges& others) {
   const std::size_t most = most_vcpus(workload, others);
-  // A quota that the straggler policy holds is that policy's.
-  const bool free = !workload.fixed.cpu && (!workload.held_cpu || is_lifted(workload));
+  // A quota that the straggler policy holds is that policy's. A burst of the owner would be lost on some
+  // kernels (DirectOwner::merged), and serves the same end.
+  const bool free = !workload.fixed.cpu && (!workload.held_cpu || is_lifted(workload)) &&
+                    !workload.fixed.others.contains(Attribute::cpu_burst);
   return free && most > 0 && quota_cores >= static_cast<double>(most);
 }
 
@@ -56,13 +61,12 @@ model::Action action_on(model::Action::What what, std::string reason) {
   return {.what = std::move(what), .policy = "quota", .decision = {}, .reason = std::move(reason)};
 }
 
-// `host_cores`: the quota that limits nothing.
-void decide_lift(const Workload& workload, double quota_cores, double host_cores, QuotaProposal& out) {
+void decide_lift(const Workload& workload, double quota_cores, QuotaProposal& out) {
   std::string reason = fmt::format(
       "it owns vCPUs {}, and its CPU quota of {:.4g} cores is no less: the quota can only throttle bursts",
       workload.cpus.to_string(), quota_cores);
-  if (workload.cpu_quota_cores != host_cores)
-    out.actions.push_back(action_on(model::Set{workload.id, model::CpuQuota{host_cores}}, reason));
+  if (workload.cpu_quota_cores != kLifted_cores)
+    out.actions.push_back(action_on(model::Set{workload.id, model::CpuQuota{kLifted_cores}}, reason));
   out.findings.lifted.push_back({.workload = workload.id, .reason = std::move(reason)});
 }
 
@@ -85,21 +89,21 @@ QuotaProposal propose_quotas(const OrderedSnapshot& ordered, const QuotaSettings
     const auto quota = model::limits_of_owner(*workload).cpu_quota_cores;
     const bool served = is_service(*workload) && quota;
     const bool taken = others.quotas.contains(workload->id);
-    const bool lift =
-        settings.lift && served && !taken && *quota < host_cores && only_hinders(*workload, *quota, others);
+    const bool lift = settings.lift && served && !taken && *quota < host_cores &&
+                      only_stops_bursts(*workload, *quota, others);
     const bool burst =
         settings.burst && served && !lift && !workload->fixed.others.contains(Attribute::cpu_burst);
     if (lift) {
-      decide_lift(*workload, *quota, host_cores, out);
+      decide_lift(*workload, *quota, out);
     } else if (!taken && is_lifted(*workload) && workload->original) {
       out.actions.push_back(action_on(model::Set{workload->id, model::CpuQuota{quota}},
-                                      "its CPU quota does not only hinder it any more, and goes back"));
+                                      "its CPU quota limits more than bursts now, and goes back"));
     }
     if (burst) {
       decide_burst(*workload, *quota, out);
     } else if (workload->others.contains(Attribute::cpu_burst)) {
-      out.actions.push_back(action_on(model::GiveBack{workload->id, Attribute::cpu_burst},
-                                      "no quota of it needs a burst any more"));
+      out.actions.push_back(
+          action_on(model::GiveBack{workload->id, Attribute::cpu_burst}, "it needs no burst any more"));
     }
   }
   return out;

@@ -23,7 +23,7 @@ struct OtherChanges {
   std::set<std::string> quotas;               // whose CPU quota it sets
 };
 
-// Lifts CPU quotas (to the size of the host) that only hinder instances on vCPUs of their own, sets the burst
+// Lifts CPU quotas that can only throttle bursts of instances on vCPUs of their own, sets the burst
 // of other services, and gives both back (policies/quota/README.md). Pure.
 QuotaProposal propose_quotas(const OrderedSnapshot& ordered, const QuotaSettings& settings,
                              const OtherChanges& others);

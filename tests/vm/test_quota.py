@@ -6,8 +6,8 @@ import pytest
 from berth import RULES, Berth
 
 LS = "berth-test-ls1.service"
-# As large as the guest.
-QUOTA, NO_QUOTA = "200000 100000", "800000 100000"
+# Of two cores, and of more than any host has.
+QUOTA, NO_QUOTA = "200000 100000", "819200000 100000"
 # Four processes that all work for 60 of 230 ms: one core in the mean, and more than two cores' quota in most periods with a burst.
 IN_BURSTS = (
     'python3 -c "import os, time; os.fork(); os.fork(); '
@@ -67,16 +67,25 @@ def test_a_quota_goes_back_with_the_vcpus(service: Berth) -> None:
     wait_for(service, "cpu.max", QUOTA)
 
 
+def test_a_service_that_restarts_has_the_vcpus_of_its_owners_quota(service: Berth) -> None:
+    service.start("enforce", rules=RULES.replace("vcpus = 2\n", ""))
+    wait_for(service, "cpu.max", NO_QUOTA)
+    service.guest.run(f"systemctl restart {LS}")
+    service.wait_ticks(3)
+    wait_for(service, "cpu.max", NO_QUOTA)
+    assert service.workloads()[f"system.slice/{LS}"]["vcpus"] == 2
+
+
 def test_the_owner_may_change_a_lifted_quota_and_the_pin_stays(service: Berth) -> None:
     service.start("enforce")
     wait_for(service, "cpu.max", NO_QUOTA)
-    service.guest.run(f"systemctl set-property --runtime {LS} CPUQuota=50%")
+    service.guest.run(f"systemctl set-property --runtime {LS} CPUQuota=300%")
     service.guest.poll(lambda: service.logged("foreign"), 60, what="berth to see it")
     service.wait_ticks(3)
-    assert read(service, "cpu.max") == "50000 100000"
+    assert read(service, "cpu.max") == "300000 100000"
     assert service.cpuset(LS) not in ("", "0-7")
     service.guest.run("systemctl daemon-reload")
-    assert read(service, "cpu.max") == "50000 100000"
+    assert read(service, "cpu.max") == "300000 100000"
 
 
 def test_a_service_without_vcpus_gets_a_burst_until_berthd_is_killed(service: Berth) -> None:

@@ -244,6 +244,16 @@ TEST_F(DiscoveryTest, VcpusFollowTheFirstQuotaOnly) {
   EXPECT_EQ(found("a").identity.vcpus, 2);
 }
 
+TEST_F(DiscoveryTest, VcpusDoNotFollowAQuotaThatBerthLifted) {
+  tree.make("a");
+  tree.write("a", "cpu.max", "819200000 100000\n");
+  start({rule("a", WorkloadClass::latency_sensitive)});
+  EXPECT_EQ(found("a").identity.vcpus, std::nullopt);
+  tree.write("a", "cpu.max", "200000 100000\n");
+  ASSERT_TRUE(wait([&] { return found("a").identity.vcpus.has_value(); }));
+  EXPECT_EQ(found("a").identity.vcpus, 2);
+}
+
 TEST_F(DiscoveryTest, AGuaranteedPodAppearsOnceItsQuotaIsSet) {
   const std::string path = "kubepods/pod1-2/" + kId;
   WorkloadRule pods;

@@ -28,7 +28,7 @@ using model::Attribute;
 using model::HeldCause;
 using testing::Draws;
 
-constexpr double kHost = 8;  // more than any quota below
+constexpr double kLifted_cores = model::kMaxCpu + 1;
 
 struct Wanted {
   std::optional<double> quota_cores;  // in force after the plan
@@ -53,7 +53,7 @@ model::Workload random_workload(Draws& draws, int number) {
     constexpr std::array kCauses{HeldCause::lifted, HeldCause::extended, HeldCause::preempted};
     const HeldCause cause = kCauses.at(static_cast<std::size_t>(draws.number(0, 2)));
     workload.held_cpu = model::HeldLimit{.cause = cause, .since = 1, .changed_at = 1};
-    if (cause == HeldCause::lifted) workload.cpu_quota_cores = kHost;
+    if (cause == HeldCause::lifted) workload.cpu_quota_cores = kLifted_cores;
     if (cause == HeldCause::extended) *workload.cpu_quota_cores *= 2;
     if (cause == HeldCause::preempted) *workload.cpu_quota_cores /= 2;
   }
@@ -71,9 +71,10 @@ Wanted restated(const model::Workload& w, const QuotaSettings& settings, const O
   const auto later = others.pins.contains(w.id) ? static_cast<double>(others.pins.at(w.id).size()) : now;
   const bool owns = w.vcpus.has_value() && now > 0 && later > 0 && !w.shares;
   bool lift = settings.lift && service && owner.has_value() && owns && *owner >= now && *owner >= later;
+  lift = lift && !w.fixed.others.contains(Attribute::cpu_burst);
   lift = lift && !w.fixed.cpu && (!w.held_cpu || lifted) && !others.quotas.contains(w.id);
   Wanted wanted{.quota_cores = w.cpu_quota_cores};
-  if (lift) wanted.quota_cores = kHost;
+  if (lift) wanted.quota_cores = kLifted_cores;
   if (!lift && lifted && !others.quotas.contains(w.id)) wanted.quota_cores = owner;
   if (settings.burst && service && owner && !lift && !w.fixed.others.contains(Attribute::cpu_burst)) {
     const double cores = w.held_cpu && !lifted ? std::min(*owner, *w.cpu_quota_cores) : *owner;
@@ -96,7 +97,7 @@ void carry_out(const QuotaProposal& proposal, model::Snapshot& snapshot) {
         found->original =
             model::OriginalLimits{.cpu_quota_cores = found->cpu_quota_cores, .memory_high_bytes = {}};
       found->held_cpu = model::HeldLimit{.cause = HeldCause::lifted, .since = 1, .changed_at = 1};
-      if (quota->cores != kHost) found->held_cpu.reset();
+      if (quota->cores != kLifted_cores) found->held_cpu.reset();
       found->cpu_quota_cores = quota->cores;
     } else if (const auto* burst = action.sets<model::CpuBurst>()) {
       found->others[Attribute::cpu_burst] = *burst;

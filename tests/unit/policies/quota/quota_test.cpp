@@ -21,6 +21,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 constexpr QuotaSettings kBoth{.lift = true, .burst = true};
+constexpr double kLifted_cores = model::kMaxCpu + 1;
 
 class QuotaTest : public ::testing::Test {
  protected:
@@ -35,7 +36,7 @@ class QuotaTest : public ::testing::Test {
   }
   void lift() {
     web().original = model::OriginalLimits{.cpu_quota_cores = web().cpu_quota_cores, .memory_high_bytes = {}};
-    web().cpu_quota_cores = 8;  // as large as the host
+    web().cpu_quota_cores = kLifted_cores;
     web().held_cpu = model::HeldLimit{.cause = model::HeldCause::lifted, .since = 900, .changed_at = 900};
   }
   // The quota that the only action sets; nullopt: none.
@@ -50,7 +51,7 @@ class QuotaTest : public ::testing::Test {
 TEST_F(QuotaTest, AQuotaOfAllOwnVcpusIsLifted) {
   const auto proposal = propose();
   ASSERT_THAT(proposal.actions, SizeIs(1));
-  EXPECT_EQ(quota_of(proposal), 8) << "as large as the host";
+  EXPECT_EQ(quota_of(proposal), kLifted_cores) << "more than any host has";
   EXPECT_THAT(proposal.actions[0].reason, HasSubstr("owns vCPUs 0-1"));
   EXPECT_THAT(proposal.findings.lifted, SizeIs(1));
 }
@@ -60,6 +61,11 @@ TEST_F(QuotaTest, ALiftedQuotaStaysLiftedWithoutAnAction) {
   const auto proposal = propose();
   EXPECT_THAT(proposal.actions, IsEmpty());
   EXPECT_THAT(proposal.findings.lifted, SizeIs(1));
+}
+
+TEST_F(QuotaTest, AQuotaWithABurstOfItsOwnerIsNotLifted) {
+  web().fixed.others.insert(Attribute::cpu_burst);
+  EXPECT_THAT(propose().actions, IsEmpty());
 }
 
 TEST_F(QuotaTest, AQuotaAsLargeAsTheHostNeedsNoLift) {
