@@ -65,7 +65,7 @@ class KernelSampling {
   double pause_s_ = 0;                       // the last one
   double began_at_ = 0;                      // after that
   bool said_ = false;                        // that it rests
-  std::vector<ebpf::FigureWay> without_;       // where nothing is counted
+  std::vector<ebpf::FigureWay> without_;     // where nothing is counted
 };
 
 }  // namespace berth::daemon
