@@ -19,9 +19,8 @@ const std::vector<std::string>& policy_names();
 // (model::Workload::shares).
 std::set<std::string> without_own_vcpus(const model::Plan& plan);
 
-// Runs the named policies (all of them where `only` is empty) and the arbiter. It is the one entry to this
-// module: daemon, plan and replay call nothing else. Pure: the same snapshot and settings give the same plan,
-// byte for byte. `only` must hold names out of policy_names().
+// Runs the named policies (all of them where `only` is empty) and the arbiter. Pure: the same snapshot and
+// settings give the same plan, byte for byte. `only` must hold names out of policy_names().
 model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
                    const std::vector<std::string>& only = {});
 

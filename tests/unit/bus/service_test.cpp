@@ -415,7 +415,7 @@ TEST_F(Service, AWorkloadsChangesAreOneSignalATick) {
   service_->workload_changed(kWeb);
   serve_until([&] { return ear.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
   EXPECT_EQ(ear.get(),
-            (std::vector<std::vector<std::string>>{{"PinnedCPUs", "VCPUs"}, {"Managed", "LeftAloneReason"}}));
+            (std::vector<std::vector<std::string>>{{"PinnedCPUs", "VCPUs"}, {"LeftAloneReason", "Managed"}}));
 }
 
 TEST_F(Service, ManyCallsAtOnceAreAllAnswered) {

@@ -151,7 +151,7 @@ TEST_F(DaemonTest, MemoryThatCannotBeReadIsUnknownAndNot0) {
   tick();
   ASSERT_TRUE(test::eventually([&] {
     tick();
-    return daemon->control().workload("web/a")->cpu_cores.has_value();
+    return daemon->control().workload("web/a")->cpu_cores && daemon->control().workload("web/b")->cpu_cores;
   }));
   EXPECT_EQ(daemon->control().workload("web/a")->memory_bytes, std::nullopt);
   EXPECT_EQ(daemon->control().workload("web/b")->memory_bytes, 1048576U);

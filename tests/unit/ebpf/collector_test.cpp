@@ -32,7 +32,7 @@ TEST(Collector, OnlyCpusThatAreOnlineHaveTables) {
 }
 
 TEST(Collector, WithoutItEveryFigureIsMissingForThatReason) {
-  const auto ways = rungs_without(model::Error(model::ErrorKind::permission, "not allowed"));
+  const auto ways = ways_without(model::Error(model::ErrorKind::permission, "not allowed"));
   EXPECT_EQ(ways.size(), 5U);
   for (const FigureWay& way : ways) {
     EXPECT_FALSE(way.available) << way.figure;

@@ -206,6 +206,7 @@ TEST_F(EnforcerLimitsTest, ABurstIsSetShownAndPutBack) {
 
 TEST_F(EnforcerLimitsTest, ABurstThatItsOwnerSetIsNotBerths) {
   node.add_group("batch/x");
+  node.put("batch/x", "cpu.max", "200000 100000");
   node.put("batch/x", "cpu.max.burst", "5000");
   start();
   observer->want(model::Attribute::cpu_burst, true);
