@@ -185,9 +185,10 @@ EXAMPLES: dict[str, Example] = {
     "build/tests/bench/interference/bench-ground-truth 12 10 docs": Left("runs for minutes; a unit test has its small form"),
     "for run in '5 1' '5 2' '1 3' '1 4'; do build/tests/bench/placement/bench-placement $run; done": Left("runs for minutes; a unit test has its small form"),
     "for run in '1 1' '1 2' '0.5 3' '0.5 4'; do build/tests/bench/placement/bench-placement moves $run; done": Left("runs for minutes"),
-    "tests/fleet/run --hosts 100 --hours 48 --count-from 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
-        "runs for hours; tests/kubernetes has an hour of four hosts"
+    "tests/fleet/run --hosts 8 --hours 48 --count-from 24 --ways stock,stock-1.25,stock-1.5,berth,extender": Left(
+        "runs for minutes; tests/kubernetes has an hour of four hosts"
     ),
+    "tests/fleet/run --hosts 8 --hours 48 --count-from 24 --jobs 1.6 --ways stock,stock-1.5,stock-2,berth": Left("runs for minutes"),
     "for h in $HOSTS; do ssh $h berthctl profile export > $h.json; done; berthctl profile import *.json": Run(
         before="HOSTS='web7 web8'", shows=(r"^added \d+ profiles?",), alone=True
     ),

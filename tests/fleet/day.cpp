@@ -11,7 +11,6 @@ namespace berth::fleet {
 
 namespace {
 
-using policies::testing::Figures;
 using policies::testing::World;
 
 constexpr double kServiceLife_s = kDay_s;
@@ -109,23 +108,15 @@ std::vector<Arrival> Day::arrivals(double time_s) {
   return arrivals;
 }
 
-const Figures& Day::alone(std::size_t service, int vcpus, double time_s) {
+double Day::service_cores(std::size_t service, int vcpus, double time_s) {
   const int tide = static_cast<int>(std::fmod(time_s, kDay_s) / kTide_s);
-  const auto [found, fresh] = alone_.try_emplace({service, {vcpus, tide}});
+  const auto [found, fresh] = cores_.try_emplace({service, {vcpus, tide}});
   if (fresh) {
     const auto& it = world_.services[service];
     const double load = it.load * policies::testing::load_at(it, day_of(tide * kTide_s));
-    found->second = policies::testing::alone(world_, it, vcpus, load);
+    found->second = policies::testing::alone(world_, it, vcpus, load).cores;
   }
   return found->second;
-}
-
-double Day::service_cores(std::size_t service, int vcpus, double time_s) {
-  return alone(service, vcpus, time_s).cores;
-}
-
-double Day::service_cpi(std::size_t service, int vcpus, double time_s) {
-  return alone(service, vcpus, time_s).cpi;
 }
 
 }  // namespace berth::fleet

@@ -57,14 +57,11 @@ class Day {
   std::vector<Arrival> arrivals(double time_s);
   // The cores that an instance of a service uses on a host of its own.
   double service_cores(std::size_t service, int vcpus, double time_s);
-  // Its cycles per instruction there.
-  double service_cpi(std::size_t service, int vcpus, double time_s);
 
  private:
   int count_of(double mean);
   Arrival service(double time_s);
   Arrival job(double time_s);
-  const policies::testing::Figures& alone(std::size_t service, int vcpus, double time_s);
 
   DaySettings settings_;
   const policies::testing::World& world_;
@@ -72,7 +69,7 @@ class Day {
   double vcpus_ = 0;  // of the fleet
   int services_ = 0;
   int jobs_ = 0;
-  std::map<std::pair<std::size_t, std::pair<int, int>>, policies::testing::Figures> alone_;
+  std::map<std::pair<std::size_t, std::pair<int, int>>, double> cores_;
 };
 
 }  // namespace berth::fleet

@@ -358,15 +358,13 @@ def ratio(a: float, b: float) -> float:
     return a / b if b else float("nan")
 
 
-def bounds(result: Result) -> list[tuple[str, dict[str, float]]]:
-    """The measured interference: with berth one, of stock its two bounds. Each has the end of its rows' names."""
-    if result.way.berth:
-        return [("", result.figures["interference"])]
-    return [("", result.figures["interference"]), (", idle core first", result.figures["idle_core_first"])]
+def measured(result: Result) -> list[tuple[str, dict[str, float]]]:
+    """The measured interference: of the way, and without pins and with the jobs at idle priority. Each has the end of its rows' names."""
+    return [("", result.figures["interference"]), (", jobs idle anywhere", result.figures["idle_anywhere"])]
 
 
-def extra_cpu(result: Result, bound: dict[str, float]) -> float:
-    return ratio(bound["service_cores"], result.figures["service_cores_alone"]) - 1
+def extra_cpu(result: Result, found: dict[str, float]) -> float:
+    return ratio(found["service_cores"], result.figures["service_cores_alone"]) - 1
 
 
 def kept(result: Result) -> float:
@@ -375,12 +373,12 @@ def kept(result: Result) -> float:
     return ratio(it["job_core_s"] - it["lost_core_s"], it["host_steps"] * result.step_s)
 
 
-def capacity(result: Result, bound: dict[str, float]) -> float:
+def capacity(result: Result, found: dict[str, float]) -> float:
     """The work that was done on these, in cores that a job has without neighbours."""
-    return kept(result) * ratio(bound["job_work"], result.figures["job_cores"])
+    return kept(result) * ratio(found["job_work"], result.figures["job_cores"])
 
 
-def violations(result: Result) -> float:
+def shortages(result: Result) -> float:
     return ratio(result.figures["short_of_cpu"] + result.figures["short_of_memory"], result.figures["host_steps"])
 
 
@@ -394,12 +392,12 @@ def rows(result: Result) -> list[tuple[str, float, str]]:
     steps = it["host_steps"]
     hours = 3600.0
     out = []
-    for end, bound in bounds(result):
+    for end, found in measured(result):
         out += [
-            ("extra CPU of services, share of their own" + end, extra_cpu(result, bound), "{:.2%}"),
-            ("slowdown of services, mean" + end, ratio(bound["slowdown"], it["readings"]), "{:.2%}"),
-            ("services slowed by a quarter or more" + end, ratio(bound["slow"], it["readings"]), "{:.2%}"),
-            ("capacity: work of jobs that is kept, in cores without neighbours, mean a host" + end, capacity(result, bound), "{:.2f}"),
+            ("violations: services whose p99 is above 1.5 times that alone" + end, found["violations"], "{:.2%}"),
+            ("p99 of services over that alone, median" + end, found["p99"], "{:.2f}"),
+            ("extra CPU of services, share of their own" + end, extra_cpu(result, found), "{:.2%}"),
+            ("capacity: work of jobs that is kept, in cores without neighbours, mean a host" + end, capacity(result, found), "{:.2f}"),
         ]
     return [
         *out,
@@ -443,23 +441,25 @@ def table(results: list[Result]) -> str:
 
 def rival(berth: Result, stock: list[Result]) -> Result | None:
     """The stock way of most capacity among those with no more violations than berth."""
-    fair = [result for result in stock if violations(result) <= violations(berth)]
-    return max(fair, key=lambda result: capacity(result, bounds(result)[1][1]), default=None)
+    fair = [result for result in stock if result.figures["interference"]["violations"] <= berth.figures["interference"]["violations"]]
+    return max(fair, key=lambda result: capacity(result, result.figures["interference"]), default=None)
 
 
 def ratios(results: list[Result]) -> str:
-    """Each way with berth as a share of each stock way and bound, as Markdown."""
+    """Each way with berth against each stock way, as Markdown."""
     stock = [result for result in results if not result.way.berth]
     lines = []
     for berth in results:
         if not berth.way.berth:
             continue
         chosen = rival(berth, stock)
+        here = berth.figures["interference"]
         for other in stock:
+            there = other.figures["interference"]
             cells = [berth.way.name, other.way.name + (" (chosen)" if other is chosen else "")]
-            for figure in (extra_cpu, capacity):
-                cells += [f"{ratio(figure(berth, berth.figures['interference']), figure(other, bound)):.2f}" for _, bound in bounds(other)]
-            cells += [f"{evictions(berth):.0f} / {evictions(other):.0f}", f"{violations(berth):.2%} / {violations(other):.2%}"]
+            cells += [f"{ratio(figure(berth, here), figure(other, there)):.2f}" for figure in (extra_cpu, capacity)]
+            cells += [f"{here['p99']:.2f} / {there['p99']:.2f}", f"{here['violations']:.2%} / {there['violations']:.2%}"]
+            cells += [f"{evictions(berth):.0f} / {evictions(other):.0f}", f"{shortages(berth):.2%} / {shortages(other):.2%}"]
             lines.append(cells)
-    head = ["berth", "/ stock", "extra CPU", "idle core first", "capacity", "idle core first", "evictions", "violations"]
+    head = ["berth", "/ stock", "extra CPU", "capacity", "p99", "violations", "evictions", "shortages"]
     return markdown(head, lines) if lines else ""

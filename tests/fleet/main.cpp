@@ -4,6 +4,7 @@
 // with it. The last line, after the end of the input, has the figures.
 #include "model/json.h"
 #include "tests/fleet/simulation.h"
+#include "tests/judge/loads.h"
 
 #include <charconv>
 #include <cstdint>
@@ -64,18 +65,17 @@ void write_snapshots(const std::string& file, const Simulation& simulation, cons
 
 json interference_json(const Interference& it) {
   return {{"service_cores", it.service_cores},
-          {"slowdown", it.slowdown},
-          {"slow", it.slow},
+          {"p99", berth::judge::quantile(it.p99_ratios, 0.5)},
+          {"violations", it.violations()},
           {"job_work", it.job_work}};
 }
 
 json figures_json(const Figures& it) {
   return {{"host_steps", it.host_steps},
-          {"readings", it.readings},
           {"service_cores_alone", it.service_cores_alone},
           {"job_cores", it.job_cores},
           {"interference", interference_json(it.interference)},
-          {"idle_core_first", interference_json(it.idle_core_first)},
+          {"idle_anywhere", interference_json(it.idle_anywhere)},
           {"service_asked_core_s", it.service_asked_core_s},
           {"job_asked_core_s", it.job_asked_core_s},
           {"job_core_s", it.job_core_s},

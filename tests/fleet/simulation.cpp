@@ -5,7 +5,8 @@
 #include "integrations/berth.h"
 #include "model/hash.h"
 #include "policies/decide.h"
-#include "tests/unit/policies/interference/ground_truth/baselines.h"
+#include "tests/fleet/moment.h"
+#include "tests/judge/rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,12 +20,6 @@ namespace berth::fleet {
 
 namespace {
 
-using policies::testing::batch_id;
-using policies::testing::Kernel;
-using policies::testing::Mix;
-using policies::testing::Places;
-using policies::testing::Roams;
-
 constexpr double kEpoch_s = 1790000000;
 // berthd's own ticks are a second apart. A step of the simulation has only the samples of its last minute.
 constexpr int kSamples = 6;
@@ -34,7 +29,6 @@ constexpr double kSwing = 0.12;          // standard deviation of a sample
 constexpr double kYoung_s = 600;         // a job's memory grows for so long
 constexpr double kTight = 0.95;          // of the memory
 constexpr double kKubeletLeaves = 0.99;  // the kubelet evicts above this share of the memory in use
-constexpr double kSlow = 0.25;
 constexpr double kServicePatience_s = 3600;
 constexpr double kLongestPause_s = 900;  // between tries
 constexpr int kMostTicks = 20;           // that evict, in one step
@@ -58,11 +52,14 @@ std::string cgroup_of(const Pod& pod, std::string uid) {
 
 }  // namespace
 
+double Interference::violations() const {
+  const auto count = std::count_if(p99_ratios.begin(), p99_ratios.end(),
+                                   [](double ratio) { return ratio > judge::kTolerated; });
+  return p99_ratios.empty() ? 0 : static_cast<double>(count) / static_cast<double>(p99_ratios.size());
+}
+
 Simulation::Simulation(const Settings& settings)
-    : settings_(settings),
-      world_(world_of(settings.day)),
-      batch_alone_(policies::testing::batch_alone(world_)),
-      day_(settings.day, world_) {
+    : settings_(settings), world_(world_of(settings.day)), day_(settings.day, world_) {
   if (settings.day.hosts < 1 || settings.day.step_s < 60 || settings.measure_every < 1)
     throw std::runtime_error("a fleet needs 1 host, steps of 60 s and a measurement every step at least");
   policies_.oversell.evict = true;
@@ -321,46 +318,38 @@ void Simulation::relieve_memory(std::size_t at) {
 void Simulation::measure(std::size_t at) {
   const Host& host = hosts_[at];
   const double got = load_of(host).got;
-  Mix mix;
-  mix.batch_threads.resize(world_.batch.size());
-  Places places;
-  for (std::size_t kind = 0; kind < world_.batch.size(); ++kind) places[batch_id(kind)] = host.pool;
+  Moment moment;
+  moment.pool = host.pool;
   for (const std::string& name : host.pods) {
     const Pod& it = pods_.at(name);
     const Arrival& arrival = it.arrival;
     if (!arrival.latency_sensitive) {
-      mix.batch_threads[arrival.software] += arrival.use_cores * got;
+      moment.jobs.push_back(
+          {.software = arrival.software, .cores = arrival.cores, .use_cores = arrival.use_cores});
       figures_.job_cores += arrival.use_cores * got;
       continue;
     }
-    mix.instances.push_back({.id = name, .service = arrival.software, .vcpus = arrival.cores});
-    places[name] = it.cpus;
-    figures_.readings += 1;
-    figures_.service_cores_alone += day_.service_cores(arrival.software, arrival.cores, now_s_);
+    const double cores = day_.service_cores(arrival.software, arrival.cores, now_s_);
+    moment.services.push_back(
+        {.software = arrival.software, .vcpus = arrival.cores, .cores = cores, .cpus = it.cpus});
+    figures_.service_cores_alone += cores;
   }
-  const auto read = [&](const std::vector<policies::testing::Figures>& truth, Interference& sum) {
-    for (std::size_t i = 0; i < mix.instances.size(); ++i) {
-      const Mix::Instance& it = mix.instances[i];
-      const double slowdown = truth[i].cpi / day_.service_cpi(it.service, it.vcpus, now_s_) - 1;
-      sum.slowdown += slowdown;
-      sum.slow += slowdown >= kSlow ? 1 : 0;
-      sum.service_cores += day_.service_cores(it.service, it.vcpus, now_s_) * (1 + slowdown);
+  const std::uint64_t seed =
+      mixed(settings_.day.seed ^ mixed(static_cast<std::uint64_t>(steps_) * hosts_.size() + at));
+  const auto alone = served_alone(world_, moment, seed);
+  const auto read = [&](Priority priority, Interference& sum) {
+    const Shared found = shared(world_, moment, priority, seed);
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      sum.service_cores += moment.services[i].cores * found.services[i].cpu_for_work / alone[i].cpu_for_work;
+      // Without a request there is nothing to compare.
+      if (std::isfinite(alone[i].p99_s)) sum.p99_ratios.push_back(found.services[i].p99_s / alone[i].p99_s);
     }
-    for (std::size_t kind = 0; kind < world_.batch.size(); ++kind)
-      sum.job_work += truth[mix.instances.size() + kind].instructions / batch_alone_[kind];
+    sum.job_work += found.job_work;
   };
-  const double day = day_of(now_s_);
-  if (settings_.berth) {
-    read(truth_of(world_, mix, places, day), figures_.interference);
-    return;
-  }
-  const auto floating = [&](const Kernel& kernel) {
-    return truth_of_floating(world_, mix, Roams::host, std::vector<std::size_t>(mix.instances.size()), kernel,
-                             day);
-  };
-  read(floating({}), figures_.interference);
-  const auto vcpus = static_cast<double>(world_.topology.usable().size());
-  read(floating({.searched_vcpus = vcpus}), figures_.idle_core_first);
+  read(settings_.berth ? Priority::best_effort : Priority::request, figures_.interference);
+  for (Moment::Service& it : moment.services) it.cpus = {};
+  moment.pool = {};
+  read(Priority::idle, figures_.idle_anywhere);
 }
 
 void Simulation::end_pods() {

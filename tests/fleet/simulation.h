@@ -6,8 +6,7 @@
 //
 //   orders = fleet.advance(answers)      the scheduler's answers to the orders before
 //
-// Interference is measured on the simulated machine of tests/unit/policies/interference/ground_truth, and
-// never by berth's own score.
+// Interference is measured on the judge's host (moment.h), and never by berth's own score.
 #pragma once
 
 #include "daemon/observe/used_shares.h"
@@ -31,8 +30,8 @@ namespace berth::fleet {
 struct Settings {
   DaySettings day = {};
   bool berth = false;  // policies run on the hosts
-  int measure_every =
-      6;  // steps between measurements of the interference; each costs some milliseconds a host
+  // Steps between measurements of the interference; each costs a tenth of a second a host.
+  int measure_every = 6;
   double count_from_s = 0;  // figures are of the time from then on
 };
 
@@ -79,23 +78,24 @@ struct Orders {
   std::vector<std::size_t> changed;  // hosts whose snapshot is news
 };
 
-// Sums over the measurements of hosts.
+// The cost of neighbours (moment.h), over the measurements of hosts.
 struct Interference {
-  double service_cores = 0;  // that services use
-  double slowdown = 0;       // cycles per instruction / those without neighbours - 1, of services
-  double slow = 0;           // services with a slowdown of a quarter or more
-  double job_work = 0;       // instructions of jobs / those in a second of a job that is alone
+  double service_cores = 0;        // that services use
+  std::vector<double> p99_ratios;  // of each service: its p99 over that without neighbours
+  double job_work = 0;             // of jobs, in cores that a job has without neighbours
+
+  // The share of services with a ratio above judge::kTolerated.
+  double violations() const;
 };
 
 // Sums over the time that counts.
 struct Figures {
   double host_steps = 0;
   // Of the measurements.
-  double readings = 0;             // services
-  double service_cores_alone = 0;  // that they would use without neighbours
+  double service_cores_alone = 0;  // that services would use without neighbours
   double job_cores = 0;            // that jobs use
-  Interference interference;       // by berth's pins; on stock hosts, threads lie anywhere
-  Interference idle_core_first;    // of stock hosts, if the kernel always finds an idle core
+  Interference interference;   // by berth's pins; on stock hosts, jobs have the weight of what they ask for
+  Interference idle_anywhere;  // without pins, and with the jobs at idle priority
   // Capacity, in core-seconds.
   double service_asked_core_s = 0;
   double job_asked_core_s = 0;  // by running jobs
@@ -176,7 +176,6 @@ class Simulation {
 
   Settings settings_;
   policies::testing::World world_;
-  std::vector<double> batch_alone_;
   Day day_;
   policies::PolicySettings policies_;
   std::vector<Host> hosts_;

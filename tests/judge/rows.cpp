@@ -21,6 +21,7 @@ constexpr Time kWarmUp = 20 * kSecond;  // berth places, measures the usual wait
 constexpr double kLessonRun_s = 5;      // the mean stretch and pause of a batch thread while berth learns
 constexpr Time kLesson = 400 * kSecond;
 constexpr int kMostAsked = 4;
+constexpr double kSilent = 1e-9;  // cores of a service without requests
 
 // From arithmetic to streams, as in tests/unit/policies/interference/ground_truth.
 Software draw_software(std::mt19937_64& random, bool batch) {
@@ -35,28 +36,12 @@ Software draw_software(std::mt19937_64& random, bool batch) {
   return software;
 }
 
-struct Running {
-  Simulation simulation;
-  Contention contention;
-
-  Running(const Host& host, const Rules& rules, const std::vector<Group>& groups,
-          const std::vector<ServiceLoad>& services, const std::vector<BatchLoad>& batch, std::uint64_t seed)
-      : simulation(host.places, rules, groups, services, batch, seed,
-                   [this](int group, int cpu, int sibling) { return contention.speed(group, cpu, sibling); }),
-        contention({}, host.places, software_of(host), rules.cache_memory) {
-    simulation.each(kMillisecond, [this] {
-      contention.look(simulation.kernel(), kMillisecond);
-      simulation.kernel().change_speeds();
-    });
-  }
-
-  static std::vector<Software> software_of(const Host& host) {
-    std::vector<Software> all;
-    for (const ServiceOnHost& service : host.services) all.push_back(service.software);
-    all.insert(all.end(), host.batch_software.begin(), host.batch_software.end());
-    return all;
-  }
-};
+std::vector<Software> software_of(const Host& host) {
+  std::vector<Software> all;
+  for (const ServiceOnHost& service : host.services) all.push_back(service.software);
+  all.insert(all.end(), host.batch_software.begin(), host.batch_software.end());
+  return all;
+}
 
 // Reads what an agent reads.
 class Reader {
@@ -172,6 +157,12 @@ double Host::capacity() const {
   return sum;
 }
 
+std::vector<ServiceLoad> Host::loads() const {
+  std::vector<ServiceLoad> loads;
+  for (const ServiceOnHost& service : services) loads.push_back(service.load);
+  return loads;
+}
+
 Host draw_host(const Row& row, std::uint64_t seed) {
   std::mt19937_64 random(seed * 104729 + 5);
   Host host;
@@ -205,19 +196,35 @@ Host draw_host(const Row& row, std::uint64_t seed) {
   return host;
 }
 
+Running::Running(const Host& host, const Rules& rules, const std::vector<Group>& groups,
+                 const std::vector<ServiceLoad>& services, const std::vector<BatchLoad>& batch,
+                 std::uint64_t seed)
+    : simulation(host.places, rules, groups, services, batch, seed,
+                 [this](int group, int cpu, int sibling) { return contention.speed(group, cpu, sibling); }),
+      contention(host.hardware, host.places, software_of(host), rules.cache_memory) {
+  simulation.each(kMillisecond, [this] {
+    contention.look(simulation.kernel(), kMillisecond);
+    simulation.kernel().change_speeds();
+  });
+}
+
+std::unique_ptr<Running> Running::alone(const Host& host, const Rules& rules,
+                                        const std::vector<Group>& groups, std::size_t service,
+                                        std::uint64_t seed) {
+  auto services = host.loads();
+  for (std::size_t other = 0; other < services.size(); ++other) {
+    if (other != service) services[other].cores = kSilent;
+  }
+  return std::make_unique<Running>(host, rules, groups, services, std::vector<BatchLoad>(), seed);
+}
+
 Alone alone_on(const Host& host, const Rules& rules, Time length, std::uint64_t seed) {
   Alone alone;
   const auto groups = same_priority(host);
   for (std::size_t i = 0; i < host.services.size(); ++i) {
-    // The same requests as beside the others.
-    std::vector<ServiceLoad> services;
-    for (const ServiceOnHost& service : host.services) services.push_back(service.load);
-    for (std::size_t other = 0; other < services.size(); ++other) {
-      if (other != i) services[other].cores = 1e-9;
-    }
-    Running run(host, rules, groups, services, {}, seed);
-    run.simulation.run(kWarmUp + length, kWarmUp);
-    const auto& times_s = run.simulation.answers(i).times_s;
+    const auto run = Running::alone(host, rules, groups, i, seed);
+    run->simulation.run(kWarmUp + length, kWarmUp);
+    const auto& times_s = run->simulation.answers(i).times_s;
     alone.services.push_back({.p50_s = quantile(times_s, 0.5),
                               .p99_s = quantile(times_s, 0.99),
                               .p999_s = quantile(times_s, 0.999)});
@@ -230,8 +237,7 @@ Alone alone_on(const Host& host, const Rules& rules, Time length, std::uint64_t 
 
 Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules& rules, Time length,
               std::uint64_t seed) {
-  std::vector<ServiceLoad> services;
-  for (const ServiceOnHost& service : host.services) services.push_back(service.load);
+  const auto services = host.loads();
   Running run(host, rules, way.begin(host), services, host.batch, seed);
   Kernel& kernel = run.simulation.kernel();
   Reader reader(host, run, way.period, seed);
@@ -276,8 +282,7 @@ Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules&
 
 std::map<std::string, model::ServiceProfile> learn_on(const Host& host, const Rules& rules, Time length,
                                                       std::uint64_t seed) {
-  std::vector<ServiceLoad> services;
-  for (const ServiceOnHost& service : host.services) services.push_back(service.load);
+  const auto services = host.loads();
   auto batch = host.batch;
   for (BatchLoad& load : batch) load.run_s = load.pause_s = kLessonRun_s;
   Running run(host, rules, same_priority(host), services, batch, seed + 1000);

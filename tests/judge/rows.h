@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,8 +44,9 @@ struct ServiceOnHost {
   Software software;
 };
 
-// One host of a row. Groups are the services', then those of batch work.
+// Groups are the services', then those of batch work.
 struct Host {
+  Hardware hardware = {};
   std::vector<CpuPlace> places;
   std::vector<ServiceOnHost> services;
   std::vector<BatchLoad> batch;
@@ -55,11 +57,26 @@ struct Host {
 
   int cpus() const { return static_cast<int>(places.size()); }
   double capacity() const;  // of all vCPUs, in fast ones
+  std::vector<ServiceLoad> loads() const;
   int groups() const { return static_cast<int>(services.size() + batch.size()); }
   bool is_batch(int group) const { return group >= static_cast<int>(services.size()); }
 };
-// Services of one to four vCPUs until the row's share is asked for; as many batch threads as vCPUs.
+// A host of a row: services of one to four vCPUs until the row's share is asked for; as many batch threads as
+// vCPUs.
 Host draw_host(const Row& row, std::uint64_t seed);
+
+// A host in time. `services` and `batch` may leave out some of the host's.
+struct Running {
+  Running(const Host& host, const Rules& rules, const std::vector<Group>& groups,
+          const std::vector<ServiceLoad>& services, const std::vector<BatchLoad>& batch, std::uint64_t seed);
+  // One service without neighbours, with the same requests as beside them.
+  static std::unique_ptr<Running> alone(const Host& host, const Rules& rules,
+                                        const std::vector<Group>& groups, std::size_t service,
+                                        std::uint64_t seed);
+
+  Simulation simulation;
+  Contention contention;
+};
 
 // An agent reads this of a group after each period, with kNoise.
 struct Reading {

@@ -25,6 +25,7 @@ def test_an_hour_of_a_fleet(cluster: Cluster, build: Path, tmp_path: Path, way: 
     # Work came, the scheduler placed it, and neighbours disturbed it.
     assert figures["job_core_s"] > 0 and figures["service_asked_core_s"] > 0
     assert figures["interference"]["service_cores"] > figures["service_cores_alone"] > 0
+    assert figures["interference"]["p99"] >= 1
     assert result.asked > 40
     assert (result.patches > 4) == way.berth
     assert "| jobs finished |" in fleet.table([result])
@@ -47,17 +48,17 @@ def test_a_job_that_needs_no_less_than_a_refused_one_is_not_asked_about(cluster:
     assert tiny.asked == fleet.GROUP + 3
 
 
-def result_of(way: fleet.Way, cores: float, short: float) -> fleet.Result:
-    bound = {"service_cores": 1.5, "job_work": 0.5}
-    figures = {"host_steps": 100, "service_cores_alone": 1, "job_cores": 1, "interference": bound, "idle_core_first": bound}
-    figures |= {"job_core_s": cores * 100, "lost_core_s": 0, "short_of_cpu": short, "short_of_memory": 1, "evicted_for_room": 0, "evicted_for_memory": 0}
+def result_of(way: fleet.Way, cores: float, violations: float) -> fleet.Result:
+    found = {"service_cores": 1.5, "job_work": 0.5, "p99": 1, "violations": violations}
+    figures = {"host_steps": 100, "service_cores_alone": 1, "job_cores": 1, "interference": found, "idle_anywhere": found}
+    figures |= {"job_core_s": cores * 100, "lost_core_s": 0, "short_of_cpu": 0, "short_of_memory": 1, "evicted_for_room": 0, "evicted_for_memory": 0}
     return fleet.Result(way, figures, 0, 0, 0, step_s=1)
 
 
 def test_the_chosen_stock_way_has_no_more_violations() -> None:
-    stock = [result_of(fleet.Way(f"stock-{cores}"), cores, short) for cores, short in ((8, 0), (10, 2), (14, 3))]
-    berth = result_of(fleet.Way("with berth", berth=True), 12, 2)
+    stock = [result_of(fleet.Way(f"stock-{cores}"), cores, violations) for cores, violations in ((8, 0), (10, 0.2), (14, 0.3))]
+    berth = result_of(fleet.Way("with berth", berth=True), 12, 0.2)
     lines = fleet.ratios([*stock, berth]).splitlines()[2:]
     assert [line.split(" | ")[1] for line in lines] == ["stock-8", "stock-10 (chosen)", "stock-14"]
-    assert lines[1].split(" | ")[2:6] == ["1.00", "1.00", "1.20", "1.20"]
+    assert lines[1].split(" | ")[2:4] == ["1.00", "1.20"]
     assert fleet.rival(result_of(berth.way, 12, -1), stock) is None
