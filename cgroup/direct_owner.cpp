@@ -145,6 +145,12 @@ std::optional<std::string> burst_above(const Cgroup& cgroup, const Value& value)
              : fmt::format("cpu.max.burst is {} us, and the kernel takes no quota below it", burst_us);
 }
 
+model::Result<void> lower_burst_to(const Cgroup& cgroup, const Value& quota) {
+  const auto* limit = std::get_if<CpuMax>(&quota);
+  if (limit == nullptr || !burst_above(cgroup, quota)) return {};
+  return cgroup.write(control_file(Attribute::cpu_burst), to_text(CpuBurst{*limit->quota_us}));
+}
+
 model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,
                                   const std::filesystem::path& cgroup_root) {
   const auto text = cgroup.read("cpuset.cpus.effective");
@@ -281,6 +287,8 @@ model::Result<Value> DirectOwner::reset(const Target& target, const Original& or
   }
   if (attribute == Attribute::memory_high || attribute == Attribute::memory_nodes)
     return set_slowly(*target.cgroup, original.value);
+  if (auto lowered = lower_burst_to(*target.cgroup, original.value); !lowered)
+    return model::fail(lowered.error());
   return write_value(*target.cgroup, original.value, sys_root_);
 }
 

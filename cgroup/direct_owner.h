@@ -75,6 +75,10 @@ model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
 // nullopt where it would not, and for other attributes (Linux, scheduler/sched-bwc, "burst feature").
 std::optional<std::string> burst_above(const Cgroup& cgroup, const Value& value);
 
+// Before a quota goes back: lowers a burst above it, which another program wrote while berth's quota was
+// larger. Otherwise the kernel would refuse the quota.
+model::Result<void> lower_burst_to(const Cgroup& cgroup, const Value& quota);
+
 // Error where not all vCPUs of `cpus` are granted. It names the granted ones and the group above that
 // withholds the rest.
 model::Result<void> check_granted(const Cgroup& cgroup, const model::CpuSet& cpus,

@@ -180,6 +180,10 @@ model::Result<Value> SystemdOwner::reset(const Target& target, const Original& o
   const Attribute attribute = attribute_of(original.value);
   const auto note = parse_note(attribute, original.note);
   if (!note) return model::fail(bad_note(target.unit));
+  if (target.cgroup != nullptr) {
+    if (auto lowered = lower_burst_to(*target.cgroup, original.value); !lowered)
+      return model::fail(lowered.error());
+  }
   const auto done = state_->bus.write(target.unit, attribute, note->setting);
   if (!done && done.error().kind() != model::ErrorKind::gone) return model::fail(done.error());
   for (const std::string& path : state_->drop_ins(target.unit, attribute)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "spark/watcher.h"
 
+#include "os/log.h"
 #include "os/worker.h"
 
 #include <atomic>
@@ -65,8 +66,13 @@ Watcher::Watcher(const std::filesystem::path& proc_root, double interval_s,
 }
 
 void Watcher::start() {
-  if (!started_)
-    started_ = !os::start_thread([state = state_, interval_s = interval_s_] { state->run(interval_s); });
+  if (started_) return;
+  const auto refused =
+      os::start_thread([state = state_, interval_s = interval_s_] { state->run(interval_s); });
+  started_ = !refused;
+  if (refused && !std::exchange(said_, true))
+    os::log_warning("the host has no thread for the watch of Spark ({}); berthd asks again at every tick",
+                    refused.message());
 }
 
 Watcher::~Watcher() {

@@ -39,6 +39,7 @@ class Watcher {
 
   double interval_s_;
   bool started_ = false;
+  bool said_ = false;             // that it could not be started
   std::shared_ptr<State> state_;  // the thread has it, too
 };
 

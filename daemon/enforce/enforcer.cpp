@@ -53,6 +53,11 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     return !refused_.contains({item.first, Attribute::cpus});
   });
 
+  // Without a quota, only its vCPUs limit the workload: another program's change of them counts at once.
+  for (const auto& [id, held] : holdings_.of(Attribute::cpu_quota)) {
+    if (held.cause == model::HeldCause::lifted) read_again_(id);
+  }
+
   std::vector<LogEntry> entries;
   for (const auto& [id, attribute] : departed) {
     // This holds also where the cgroup still exists and only is no workload any more: then it gets its own

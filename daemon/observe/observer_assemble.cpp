@@ -310,7 +310,7 @@ void Observer::fill_spark(model::Workload& workload, const Entry& entry, const P
     if (entry.found.command_lines_count()) workload.spared = occupancy->second.spared;
   } else if (entry.leaf && (!spark_ || spark_->looked_at <= *workload.leaf_since)) {
     workload.spared = "berth has just made this leaf, and has not looked at its executor yet";
-  } else if (spark_awaited_) {
+  } else if (spark_awaited_ && entry.found.command_lines_count()) {
     workload.spared = "berth has not looked through the host's processes for Spark yet";
   }
   // Executors in leaves must not end with the workload that started them, be that Spark's or not.

@@ -203,6 +203,21 @@ TEST_F(DirectOwnerTest, ABurstIsWrittenAndPutBack) {
   EXPECT_EQ(tree.get("a", "cpu.max.burst"), "0");
 }
 
+TEST_F(DirectOwnerTest, AQuotaThatGoesBackLowersALargerBurstOfAnotherProgram) {
+  tree.make("a", "", "60000 100000");
+  const FoundWorkload group = tree.found("a");
+  const auto original = owner.original(target(group), Attribute::cpu_quota);
+  ASSERT_TRUE(original);
+  ASSERT_TRUE(owner.set(target(group), quota("900000 100000")));
+  tree.put("a", "cpu.max.burst", "600000");
+  EXPECT_EQ(owner.reset(target(group), *original), quota("60000 100000"));
+  EXPECT_EQ(tree.get("a", "cpu.max.burst"), "60000");
+  tree.put("a", "cpu.max.burst", "7000");
+  ASSERT_TRUE(owner.set(target(group), quota("900000 100000")));
+  EXPECT_EQ(owner.reset(target(group), *original), quota("60000 100000"));
+  EXPECT_EQ(tree.get("a", "cpu.max.burst"), "7000") << "it is not in the way";
+}
+
 TEST_F(DirectOwnerTest, ABurstAboveTheQuotaIsNamedWithTheQuota) {
   tree.make("a", "", "60000 100000");
   const FoundWorkload group = tree.found("a");

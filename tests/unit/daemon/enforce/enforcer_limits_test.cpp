@@ -416,6 +416,22 @@ TEST_F(EnforcerLimitsTest, AnotherQuotaOfTheOwnerEndsTheLiftAndNotThePin) {
   EXPECT_EQ(quota("web/a"), "50000 100000") << "it is not berth's any more";
 }
 
+TEST_F(EnforcerLimitsTest, OtherVcpusOfAServiceWithoutQuotaAreSeenInTheNextSample) {
+  node.add_group("web/a");
+  node.put("web/a", "cpu.max", "200000 100000");
+  start();
+  look();
+  auto lifts = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 8192)});
+  lifts.findings.quota =
+      model::QuotaFindings{.lifted = {{.workload = "web/a", .reason = "r"}}, .bursting = {}};
+  carry_out(lifts);
+  look();
+  node.put("web/a", "cpuset.cpus", "0-7");
+  look();
+  ASSERT_FALSE(results().empty());
+  EXPECT_EQ(results()[0], "foreign web/a left");
+}
+
 TEST_F(EnforcerLimitsTest, AnotherBurstOfTheOwnerStaysAndThePinToo) {
   node.add_group("web/a");
   node.put("web/a", "cpu.max", "200000 100000");
