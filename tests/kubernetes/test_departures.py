@@ -18,6 +18,11 @@ from waiting import PATIENCE_S, until
 
 MERGE = "application/merge-patch+json"
 PODS = "/api/v1/namespaces/default/pods"
+# Beside rules for other cgroups alone, berthd leaves pods alone.
+PODS_COUNT = """
+[[workload]]
+match = "kubepods/**"
+"""
 EVENTS = "/api/v1/namespaces/default/events"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
@@ -90,7 +95,7 @@ def test_a_pod_that_a_real_berthd_ends(cluster: Cluster, agent_of: Callable[...,
         files = {"cgroup_procs": str(container.pid), "cgroup_kill": "", "memory_current": str(GIB)}
         host.add_group(f"kubepods/besteffort/pod{uid}/{'0123456789abcdef' * 4}", **files)
         host.use_memory(1)
-        host.start(build / "daemon/berthd", EVICTING)
+        host.start(build / "daemon/berthd", EVICTING + PODS_COUNT)
         assert container.wait(PATIENCE_S) == -signal.SIGTERM
         agent.start()
         until(lambda: events_of(cluster, uid), "event")

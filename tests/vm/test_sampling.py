@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What berthd measures by eBPF in the sandbox of its unit, against what the kernel's files say."""
 
+import statistics
 from typing import Any
 
 import pytest
@@ -71,8 +72,8 @@ def test_use_of_cpus_is_what_cpu_stat_says(berth: Berth) -> None:
     cores = (int(after[0]) - int(before[0])) / 1e6 / (end - begin)
     seen = [s["cpu"] for s in last_samples(berth, LS) if begin < s["time"] - 1 and s["time"] < end]
     assert len(seen) >= 5
-    # Each of them, as what was counted once and shown ten times would have the right mean too.
-    assert all(abs(one - cores) < 0.5 * cores for one in seen), (seen, cores)
+    # The median too: all of it in one sample of ten would have the right mean. One sample may be of a moment in which the guest had to wait.
+    assert abs(statistics.median(seen) - cores) < 0.5 * cores, (seen, cores)
     mean = sum(seen) / len(seen)
     # The ends of the two spans do not meet; the guest's load is steady otherwise.
     assert abs(mean - cores) < 0.1 * cores, (mean, cores)
