@@ -27,6 +27,17 @@ class EnforcerLimitsTest : public test::EnforcerFixture {
   }
   std::string quota(const std::string& id) const { return node.get(id, "cpu.max"); }
   std::string memory(const std::string& id) const { return node.get(id, "memory.high"); }
+  // web/a owns two vCPUs, and its quota of two cores is lifted.
+  void start_with_a_lift() {
+    node.add_group("web/a");
+    node.put("web/a", "cpu.max", "200000 100000");
+    start();
+    look();
+    auto lifts = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 8192)});
+    lifts.findings.quota =
+        model::QuotaFindings{.lifted = {{.workload = "web/a", .reason = "r"}}, .bursting = {}};
+    carry_out(lifts);
+  }
   std::optional<HeldCause> cause(const std::string& id, Attribute attribute = Attribute::cpu_quota) const {
     const auto* held = find_held(enforcer->holdings().of(attribute), id);
     return held == nullptr ? std::nullopt : std::optional(held->cause);
@@ -394,14 +405,7 @@ TEST_F(EnforcerLimitsTest, YieldLeavesAForeignQuotaAndGivesTheRestBack) {
 }
 
 TEST_F(EnforcerLimitsTest, AnotherQuotaOfTheOwnerEndsTheLiftAndNotThePin) {
-  node.add_group("web/a");
-  node.put("web/a", "cpu.max", "200000 100000");
-  start();
-  look();
-  auto lifts = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 8)});
-  lifts.findings.quota =
-      model::QuotaFindings{.lifted = {{.workload = "web/a", .reason = "r"}}, .bursting = {}};
-  carry_out(lifts);
+  start_with_a_lift();
   ASSERT_EQ(cause("web/a"), HeldCause::lifted);
   node.put("web/a", "cpu.max", "50000 100000");
   observer->read_again("web/a");
@@ -417,14 +421,7 @@ TEST_F(EnforcerLimitsTest, AnotherQuotaOfTheOwnerEndsTheLiftAndNotThePin) {
 }
 
 TEST_F(EnforcerLimitsTest, OtherVcpusOfAServiceWithoutQuotaAreSeenInTheNextSample) {
-  node.add_group("web/a");
-  node.put("web/a", "cpu.max", "200000 100000");
-  start();
-  look();
-  auto lifts = plan_of({pin_of("web/a", {0, 1}), quota_of("web/a", 8192)});
-  lifts.findings.quota =
-      model::QuotaFindings{.lifted = {{.workload = "web/a", .reason = "r"}}, .bursting = {}};
-  carry_out(lifts);
+  start_with_a_lift();
   look();
   node.put("web/a", "cpuset.cpus", "0-7");
   look();
