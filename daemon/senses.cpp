@@ -35,7 +35,8 @@ void Senses::follow_settings() {
   const config::Settings& settings = setup_.settings;
   observer_->set_history(settings.history);
   observer_->want(model::Attribute::memory_nodes, settings.policies.placement.memory_nodes);
-  observer_->want(model::Attribute::cpu_idle, settings.policies.interference.borrow);
+  observer_->want(model::Attribute::cpu_idle,
+                  settings.policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
   observer_->want(model::Attribute::cpu_burst, settings.policies.quota.burst);
   pressure_.set_share(settings.pressure_threshold);
   spark_.keep(setup_.options.proc_root, setup_.options.sparkd_socket,
