@@ -43,7 +43,7 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
     for (const auto& warning : plan.findings.interference->warnings) {
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
       if (warning.cause == model::WarningCause::priority) {
-        say("competes with best-effort work", {.workload = warning.workload, .reason = warning.reason});
+        say("is not protected", {.workload = warning.workload, .reason = warning.reason});
         continue;
       }
       const bool use = warning.cause == model::WarningCause::use;

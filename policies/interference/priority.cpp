@@ -66,9 +66,8 @@ std::string why_unprotected(const BestEffortGroup& group, const std::string& ser
         group.id, more);
   const std::string_view common = common_ancestor(group.id, service);
   return fmt::format(
-      "best-effort work in {}{} competes with it as an equal: in /{} the kernel compares {} with {}, and "
-      "other "
-      "work than best-effort shares the former",
+      "best-effort work in {}{} competes with it as an equal: in /{} the kernel compares {} with {}, and the "
+      "former has other work, too",
       group.id, more, common, branch_of(group.id, common), branch_of(service, common));
 }
 
@@ -80,10 +79,10 @@ struct Siblings {
 
 // Adds the warnings about services, ascending.
 void warn_of_equals(const model::Snapshot& snapshot, model::InterferenceFindings& findings) {
-  std::map<std::string_view, Siblings> by_parent;  // with a priority that berth sets, or the owner did
-  Siblings usual;                                  // without one
+  std::map<std::string_view, Siblings> by_parent;  // of a low priority, by berth or their owner
+  Siblings usual;                                  // of the usual one
   for (const BestEffortGroup& group : snapshot.groups) {
-    const bool low = !group.fixed || is_idle_by_its_owner(group);
+    const bool low = !group.fixed || group.owner;
     Siblings& siblings = low ? by_parent[model::parent_path(group.id)] : usual;
     if (siblings.count++ == 0) siblings.first = &group;
   }

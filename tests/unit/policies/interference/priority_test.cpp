@@ -104,11 +104,11 @@ TEST(Priority, AServiceIsWarnedOfWorkThatTheKernelComparesAsAnEqual) {
   EXPECT_EQ(
       found[0].reason,
       "best-effort work in app.slice/job.slice/a.service and 1 other group competes with it as an equal: "
-      "in / the kernel compares app.slice with system.slice, and other work than best-effort shares the "
-      "former");
+      "in / the kernel compares app.slice with system.slice, and the former has other work, too");
   const auto refused = warnings({{.id = "batch.slice", .fixed = true}});
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_THAT(refused[0].reason, HasSubstr("because berth cannot change that"));
+  EXPECT_THAT(warnings({{.id = "batch.slice", .owner = LowPriority::weight, .fixed = true}}), IsEmpty());
   EXPECT_THAT(propose(host_of({web()}, {{.id = "batch.slice", .fixed = true}}), BestEffortPriority::leave)
                   .findings.warnings,
               IsEmpty());
@@ -173,7 +173,7 @@ RC_GTEST_PROP(PriorityProperty, ThePlanLeadsToWhatThePageSays, ()) {
   for (const model::Workload& service : before.workloads) {
     const bool unprotected =
         low && std::any_of(before.groups.begin(), before.groups.end(), [&](const BestEffortGroup& group) {
-          return (group.fixed && group.owner != LowPriority::idle) || !yields_to(group.id, service.id);
+          return (group.fixed && !group.owner) || !yields_to(group.id, service.id);
         });
     const auto& warnings = proposal.findings.warnings;
     RC_ASSERT(std::any_of(warnings.begin(), warnings.end(),
