@@ -140,4 +140,11 @@ std::optional<std::string> Discovery::why_ignored(std::string_view name) const {
   return state_->tree.why_ignored(name);
 }
 
+std::map<std::string, FoundWorkload> Discovery::best_effort_groups(
+    const std::function<bool(const std::string& id)>& counts) {
+  return state_->tree.best_effort_groups(counts);
+}
+std::uint64_t Discovery::groups_version() const { return state_->tree.groups_version(); }
+void Discovery::look_at_processes(std::string_view path) { state_->tree.look_at_processes(path); }
+
 }  // namespace berth::cgroup

@@ -9,6 +9,8 @@
 #include "model/workload.h"
 #include "model/workload_rule.h"
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +30,6 @@ struct Identity {
   std::uint64_t memory_request_bytes = 0;
   int priority = 0;
   bool evictable = false;
-  bool borrow = true;
   bool force = false;
   // Epoch seconds: the directory's time, or the start of its oldest process where that is earlier. cgroupfs
   // forgets a directory's time under memory pressure.
@@ -130,6 +131,16 @@ class Discovery {
   std::vector<std::uint64_t> crowds(std::size_t most_of_user, std::size_t most_of_users) const;
   // In the order of the rules. An empty cgroup counts too, also one that is no workload.
   std::vector<UnusedRule> unused_rules() const;
+  // By path: the highest cgroups that have nothing but best-effort work below them, each as a best-effort
+  // workload would be. Such a group is a workload, or a cgroup without processes of its own whose children
+  // with processes are all such groups. The root is none. `counts`: whether the workload of this id is
+  // best-effort work that berth manages. Reads and watches some files of cgroups that no rule matches.
+  std::map<std::string, FoundWorkload> best_effort_groups(
+      const std::function<bool(const std::string& id)>& counts);
+  // Another number whenever the result may have changed.
+  std::uint64_t groups_version() const;
+  // Processes were found in a cgroup that was thought to have none.
+  void look_at_processes(std::string_view path);
   // Of a cgroup that is no workload by class "ignored" or as a pod of the system: its path, and why. Nullopt
   // for all others, and for a part of a workload. `name`: as model::names().
   std::optional<std::string> why_ignored(std::string_view name) const;

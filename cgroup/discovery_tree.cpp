@@ -34,6 +34,10 @@ namespace {
 // Groups inside a workload whose processes tell its age.
 constexpr int kMaxAgedChildren = 16;
 
+// Scores that kubelet gives to a pod's sandbox, and to the containers of a node-critical pod.
+constexpr int kSandbox = -998;
+constexpr int kCritical = -997;
+
 // The beginning of a control file; nullopt with errno where it cannot be read.
 std::optional<std::string> read_file(int directory, const char* file) {
   const os::FileDescriptor fd(openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -95,11 +99,13 @@ model::Result<void> Tree::rescan() {
 void Tree::visit(Node& parent, const std::string& name, int above) {
   const std::string path = parent.parent ? parent.path() + '/' + name : name;
   if (!model::is_name(path)) {
+    parent.unseen = true;
     cannot_name(path);
     return;
   }
   const auto user = user_of(parent);
   if (user && shares_[*user].groups >= kMostGroupsOfUser && !parent.children.contains(name)) {
+    parent.unseen = true;
     too_many(*user, kMostGroupsOfUser, "cgroups", path);
     return;
   }
@@ -108,6 +114,7 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   struct stat status {};
   if (!directory || fstat(directory.get(), &status) != 0) {
     const int error = errno;
+    parent.unseen = parent.unseen || !means_gone(error);
     if (means_gone(error)) {
       remove_child(parent, name);
     } else if (error == EXDEV) {
@@ -135,6 +142,8 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   if (user) ++shares_[*user].groups;
   Node& added = *node;
   parent.children.emplace(name, std::move(node));
+  parent.has_processes.reset();
+  ++groups_version_;
   scan(added, directory);
 }
 
@@ -150,6 +159,7 @@ void Tree::visit_settled(Node& parent, const std::string& name) {
 void Tree::scan(Node& node, const os::FileDescriptor& directory) {
   watch(node, directory.get(), Watched::directory);
   examine(node, directory.get());
+  node.unseen = false;
   const std::size_t most = user_of(node) ? kMostGroupsOfUser + 1 : SIZE_MAX;
   const auto names = os::subdirectories(directory.get(), most);
   if (!names) {
@@ -157,6 +167,7 @@ void Tree::scan(Node& node, const os::FileDescriptor& directory) {
     return;  // its removal is an event too
   }
   if (node.depth >= kMaxDepth) {
+    node.unseen = !names->empty();
     if (!names->empty() && !said_depth_) {
       warn(fmt::format("cgroups deeper than {} levels are not looked at: {}", kMaxDepth, node.path()));
       said_depth_ = true;
@@ -210,6 +221,7 @@ void Tree::refresh_populated(Node& node) {
 }
 
 void Tree::refresh_populated(Node& node, int directory) {
+  const bool before = node.populated;
   const auto events = read_file(directory, "cgroup.events");
   if (events) {
     node.populated = parse_populated(*events).value_or(node.populated);
@@ -217,6 +229,7 @@ void Tree::refresh_populated(Node& node, int directory) {
     // Every cgroup but the root has this file; a tree without it is no cgroupfs, and cannot tell.
     node.populated = errno == ENOENT && access((root_path_ / node.path()).c_str(), F_OK) == 0;
   }
+  if (node.populated != before) ++groups_version_;
 }
 
 void Tree::judge_node(Node& node, int directory) {
@@ -252,8 +265,13 @@ void Tree::judge_node(Node& node, int directory) {
   };
   Judgement judgement = judge(judged, owner, marks, rules_, quota);
   warn_conflicts(node, judgement);
-  node.of_the_system = owner.trusted && judgement.verdict && judgement.verdict->matched_by == kQosMatch &&
-                       open_one() && is_of_the_system(node, directory);
+  node.of_the_system = false;
+  node.sandbox = false;
+  if (owner.trusted && judgement.verdict && judgement.verdict->matched_by == kQosMatch && open_one()) {
+    const auto score = score_of(node, directory);
+    node.of_the_system = is_of_the_system(path, score);
+    node.sandbox = node.of_the_system && score == kSandbox;
+  }
   if (node.of_the_system) judgement.verdict.reset();
   node.inner = is_inner_container(path);
   node.ignored_by = node.inner ? std::nullopt : judgement.ignored_by;
@@ -276,6 +294,9 @@ void Tree::judge_node(Node& node, int directory) {
     judgement = {};
   }
   if (!judgement.awaits_quota) unwatch(node, node.quota_watch);
+  if (node.verdict.has_value() != judgement.verdict.has_value() ||
+      (!judgement.verdict && node.events_watch >= 0))
+    ++groups_version_;
   node.verdict = std::move(judgement.verdict);
   if (!node.verdict) {
     unwatch(node, node.events_watch);
@@ -289,22 +310,22 @@ void Tree::judge_node(Node& node, int directory) {
 // Each container of a pod of kube-system. And a pod's sandbox ("pause"), and each container of a
 // node-critical pod, has a score that only root can set: kubelet gives them -998 and -997. Guaranteed pods
 // have -997, too.
-bool Tree::is_of_the_system(const Node& node, int directory) const {
-  constexpr int kSandbox = -998;
-  constexpr int kCritical = -997;
-  const std::string path = node.path();
+bool Tree::is_of_the_system(const std::string& path, std::optional<int> score) const {
   if (is_pod_of_the_system(pod_logs_, pod_uid(path))) return true;
+  return score && *score <= (pod_qos(path) == PodQos::guaranteed ? kSandbox : kCritical);
+}
+
+std::optional<int> Tree::score_of(const Node& node, int directory) const {
   auto pids = read_file(directory, "cgroup.procs");
   if (pids && pids->empty() && node.children.contains("container")) {
-    const os::FileDescriptor inner = os::open_beneath(root_path_, path + "/container");
+    const os::FileDescriptor inner = os::open_beneath(root_path_, node.path() + "/container");
     pids = inner ? read_file(inner.get(), "cgroup.procs") : std::nullopt;
   }
-  if (!pids || pids->find('\n') == std::string::npos) return false;
+  if (!pids || pids->find('\n') == std::string::npos) return std::nullopt;
   const std::string pid = pids->substr(0, pids->find('\n'));
-  if (!model::is_digits(pid)) return false;
+  if (!model::is_digits(pid)) return std::nullopt;
   const auto score_text = os::read_start(proc_root_ / pid / "oom_score_adj", 16);
-  const auto score = model::to_number<int>(model::trimmed_end(score_text, "\n"));
-  return score && *score <= (pod_qos(path) == PodQos::guaranteed ? kSandbox : kCritical);
+  return model::to_number<int>(model::trimmed_end(score_text, "\n"));
 }
 
 void Tree::judge_young() {
@@ -448,6 +469,7 @@ void Tree::settle_one(Node& node, const Node* outer) {
   FoundWorkload described = describe(node, known.cgroup);
   if (described == known) return;
   known = std::move(described);
+  ++groups_version_;
   if (!appeared_.contains(known.identity.id)) changed_.insert(known.identity.id);
 }
 
@@ -488,6 +510,7 @@ void Tree::activate(Node& node) {
   }
   workloads_.emplace(path, describe(node, std::move(*cgroup)));
   node.active = true;
+  ++groups_version_;
   node.workload_of = user;
   if (user) ++shares_[*user].workloads;
   if (user) ++users_workloads_;
@@ -497,6 +520,7 @@ void Tree::activate(Node& node) {
 void Tree::deactivate(Node& node) {
   const std::string path = node.path();
   node.active = false;
+  ++groups_version_;
   if (node.workload_of) {
     --shares_[*std::exchange(node.workload_of, std::nullopt)].workloads;
     --users_workloads_;
@@ -525,7 +549,6 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.service = rule.service.value_or(identity.service);
     identity.memory_request_bytes = rule.memory_bytes.value_or(0);
     identity.priority = rule.priority.value_or(0);
-    identity.borrow = rule.borrow.value_or(true);
     identity.force = rule.force.value_or(false);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");
@@ -538,8 +561,14 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.memory_request_bytes = 0;
     found.progress_file.clear();
   }
-  found.kind = kind_of(identity.id);
   found.matched_by = verdict.matched_by;
+  describe_place(node, found);
+  return found;
+}
+
+void Tree::describe_place(const Node& node, FoundWorkload& found) const {
+  Identity& identity = found.identity;
+  found.kind = kind_of(identity.id);
   found.systemd_unit = systemd_unit(identity.id);
   const Ownership owner = ownership(node);
   found.ground = {.user = user_of(node), .outermost = owner.ground().outermost};
@@ -549,7 +578,6 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     while (outermost->depth > owner.foreign_depth) outermost = outermost->parent;
     found.confined_at = outermost->path();
   }
-  return found;
 }
 
 void Tree::forget(Node& node) {
@@ -566,6 +594,8 @@ void Tree::remove_child(Node& parent, const std::string& name) {
   if (child == parent.children.end()) return;
   forget(*child->second);
   parent.children.erase(child);
+  parent.has_processes.reset();
+  ++groups_version_;
 }
 
 Ownership Tree::ownership(const Node& node) const {

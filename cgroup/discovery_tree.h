@@ -84,7 +84,7 @@ struct Node {
   // Its watch ended by itself: the directory is gone, and its inode may belong to another.
   bool ended = false;
   int directory_watch = -1;
-  int events_watch = -1;                  // of cgroup.events, where there is a verdict
+  int events_watch = -1;                  // of cgroup.events, where there is a verdict, or work beside it
   int quota_watch = -1;                   // of cpu.max, while the verdict waits for it
   std::unique_ptr<RawMarks> marks;        // null where unset
   std::vector<std::string> refusals;      // of its marks, as last reported
@@ -92,6 +92,9 @@ struct Node {
   bool inner = false;                     // it is a part of a container
   std::optional<std::size_t> ignored_by;  // as in Judgement
   bool of_the_system = false;             // it would be a workload, and is left alone as a pod of the system
+  bool sandbox = false;                   // likewise, as a pod's sandbox, which only sleeps
+  bool unseen = false;                    // it has a child that is not looked at
+  std::optional<bool> has_processes;      // of its own; nullopt: not looked at since its children changed
   std::optional<double> quota;            // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
@@ -102,6 +105,14 @@ struct Node {
   std::map<std::string, std::unique_ptr<Node>, std::less<>> children;
 
   std::string path() const;
+};
+
+// The content of a cgroup, with all below it.
+enum class Content {
+  nothing,
+  best_effort,  // nothing but that
+  unmatched,    // cgroups that no rule matches, which may have processes
+  other,        // other work
 };
 
 // The tree as last seen, and the workloads in it. An event of the kernel only tells where to look again. Only
@@ -128,6 +139,11 @@ class Tree {
   std::vector<UnusedRule> unused_rules() const;
   // As Discovery::why_ignored(). Walks all nodes.
   std::optional<std::string> why_ignored(std::string_view name) const;
+  // As in Discovery.
+  std::map<std::string, FoundWorkload> best_effort_groups(
+      const std::function<bool(const std::string& id)>& counts);
+  std::uint64_t groups_version() const { return groups_version_; }
+  void look_at_processes(std::string_view path);
   // Changes since the last call.
   Discovery::Changes take_changes();
   // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.
@@ -157,13 +173,23 @@ class Tree {
   std::string judged_path(const Node& node) const;
   // nullptr where it is not known.
   Node* find(std::string_view path);
-  bool is_of_the_system(const Node& node, int directory) const;
+  // The score of its first process, by which the kernel ends it (oom_score_adj).
+  std::optional<int> score_of(const Node& node, int directory) const;
+  bool is_of_the_system(const std::string& path, std::optional<int> score) const;
+  // discovery_groups.cpp
+  struct GroupSearch;
+  Content content_of(Node& node, GroupSearch& search);
+  bool holds_processes(Node& node);
+  bool has_processes(Node& node);
+  void add_group(const Node& node, GroupSearch& search) const;
   // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
   void settle_one(Node& node, const Node* outer);
   void activate(Node& node);
   void deactivate(Node& node);
   FoundWorkload describe(Node& node, std::shared_ptr<Cgroup> cgroup) const;
+  // The members that follow from its place in the tree alone.
+  void describe_place(const Node& node, FoundWorkload& found) const;
   void forget(Node& node);
   void remove_child(Node& parent, const std::string& name);
   void apply(const Pending& pending);
@@ -218,6 +244,7 @@ class Tree {
   // Containers that were judged by their pod's class, and since when they have had processes: they are looked
   // at again for a while (judge_young()).
   std::map<std::string, double> young_;
+  std::uint64_t groups_version_ = 0;
   bool degraded_ = false;
   bool overflowed_ = false;  // since the last walk
 

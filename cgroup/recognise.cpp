@@ -250,6 +250,16 @@ std::string systemd_unit(std::string_view path) {
   return {};
 }
 
+bool is_qos_group(std::string_view path) {
+  const std::string_view name = model::last_component(path);
+  for (const std::string_view qos : {"besteffort", "burstable"}) {
+    if (name == qos) return model::last_component(model::parent_path(path)) == "kubepods";
+    const std::string slice = "kubepods-" + std::string(qos) + ".slice";
+    if (name == slice || name.ends_with('-' + slice)) return true;
+  }
+  return false;
+}
+
 std::optional<PodQos> pod_qos(std::string_view path) {
   if (container_of(path).id.empty()) return std::nullopt;
   if (const auto notation = notation_of(model::last_component(path))) {

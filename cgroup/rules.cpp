@@ -84,7 +84,7 @@ bool takes_any_name(const WorkloadRule& rule, std::string_view path, const Owner
 bool favours(const WorkloadRule& rule) {
   return rule.ignored || rule.workload_class == WorkloadClass::latency_sensitive || rule.service ||
          rule.vcpus || rule.memory_bytes || rule.priority.value_or(0) > 0 || !rule.evictable.value_or(true) ||
-         rule.borrow || rule.deadline_s || rule.progress_file;
+         rule.deadline_s || rule.progress_file;
 }
 
 std::optional<int> whole_vcpus(double cores) {
@@ -138,7 +138,7 @@ bool says_otherwise(const WorkloadRule& a, const WorkloadRule& b) {
   return a.ignored != b.ignored || differs(a.workload_class, b.workload_class) ||
          differs(a.service, b.service) || differs(a.vcpus, b.vcpus) ||
          differs(a.memory_bytes, b.memory_bytes) || differs(a.priority, b.priority) ||
-         differs(a.evictable, b.evictable) || differs(a.borrow, b.borrow) || differs(a.force, b.force) ||
+         differs(a.evictable, b.evictable) || differs(a.force, b.force) ||
          differs(a.deadline_s, b.deadline_s) || differs(a.progress_file, b.progress_file);
 }
 

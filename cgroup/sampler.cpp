@@ -388,13 +388,7 @@ struct Sampler::State {
   // `turn`: reads also the files that are read in every kSettingsPeriod-th sample only.
   void read_entry(Entry& entry, double now, const BulkReading& bulk, bool turn) {
     const bool due = turn || entry.settings_due;
-    if (due) {
-      read_settings(entry);
-    } else if (entry.last->value(Attribute::cpu_idle) == Value(CpuIdle{.idle = true})) {
-      read_asked(
-          entry,
-          Attribute::cpu_idle);  // what borrows vCPUs loses them in the sample in which it is idle no more
-    }
+    if (due) read_settings(entry);
     read_cache(entry, due);
     const auto* known = bulk.find ? bulk.find(entry.cgroup->id()) : nullptr;
     const auto usage = known != nullptr ? taken_usage(entry, *known, bulk.read_ns) : read_usage(entry);

@@ -154,7 +154,10 @@ Value value_of(const model::AttributeValue& planned, const std::optional<Value>&
     }
     Value operator()(const MemoryHigh& limit) const { return memory_high(limit.bytes); }
     Value operator()(const MemoryNodes& bound) const { return bound; }
-    Value operator()(const model::IdlePriority&) const { return CpuIdle{.idle = true}; }
+    Value operator()(model::LowPriority priority) const {
+      if (priority == model::LowPriority::idle) return CpuIdle{.idle = true};
+      return CpuIdle{.idle = false, .weight = CpuIdle::kLeastWeight};
+    }
     Value operator()(const CpuBurst& burst) const { return burst; }
   };
   return std::visit(Kept{original}, planned);

@@ -41,6 +41,7 @@ using model::MemoryNodes;
 struct CpuIdle {
   // The cpu.weight that the kernel gives to a new group, and to one that stops being idle.
   static constexpr std::uint64_t kDefaultWeight = 100;
+  static constexpr std::uint64_t kLeastWeight = 1;
 
   bool idle = false;
   std::uint64_t weight = kDefaultWeight;  // cpu.weight, 1 to 10000; kDefaultWeight while it is idle

@@ -83,21 +83,6 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
   }
 }
 
-// Of an instance, while interference.borrow is on.
-void render_lending(std::ostream& out, const Document& lending) {
-  if (!lending.is_object()) return;
-  const auto milliseconds = [&](const char* name) {
-    const auto seconds = number_of(lending, name);
-    return seconds ? fmt::format("{:.3g} ms", 1000 * *seconds) : std::string("not known");
-  };
-  const auto lent = text_of(member(lending, "state"), "cpus");
-  say(out, fmt::format("lends {} to best-effort work; its threads wait {} for a vCPU, the target is {}",
-                       lent.empty() ? "no vCPUs" : "vCPUs " + lent, milliseconds("runq_latency_s"),
-                       milliseconds("target_s")));
-  if (const auto back = text_of(lending, "withdrawn"); !back.empty()) say(out, "takes back vCPUs " + back);
-  if (const auto why = text_of(lending, "reason"); !why.empty()) say(out, "why: " + why);
-}
-
 void render_pin(std::ostream& out, const Document& workload, const Style& style) {
   const Document& pin = member(workload, "pin");
   const auto unplaceable = text_of(workload, "unplaceable");
@@ -124,13 +109,18 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
                        text_of(pin, "pressure_source")));
   if (const auto quality = text_of(pin, "search_reason"); !quality.empty())
     say(out, "all instances together: " + quality);
-  render_lending(out, member(workload, "lending"));
   const Document& waiting = member(workload, "waiting");
   if (waiting.is_object()) {
     say(out, fmt::format("its threads wait {:.3g} ms for a vCPU (99th percentile), cause {}: {}",
                          1000 * number_of(waiting, "runq_latency_s").value_or(0), text_of(waiting, "cause"),
                          text_of(waiting, "reason")));
   }
+}
+
+const char* priority_in_words(std::string_view priority) {
+  if (priority == "idle") return "runs only while no service wants the vCPU";
+  if (priority == "weight") return "has the least CPU weight";
+  return "has its usual CPU priority";
 }
 
 void render_pool(std::ostream& out, const Document& workload, const Style& style) {
@@ -147,13 +137,14 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
     say(out, fmt::format("shares {} with all best-effort work; they are {} busy", shared,
                          format_share(number_of(pool, "utilisation"))));
   }
-  const Document& borrowing = member(workload, "borrowing");
-  if (!borrowing.is_object()) return;
-  const auto borrowed = text_of(borrowing, "cpus");
-  const auto reason = text_of(borrowing, "reason");
-  say(out, borrowed.empty()
-               ? "borrows no vCPUs of instances: " + reason
-               : fmt::format("may also use vCPUs {}, while they are idle: {}", borrowed, reason));
+  const Document& group = member(workload, "group");
+  if (!group.is_object()) return;
+  const auto held = text_of(group, "held");
+  const auto priority = held.empty() ? text_of(group, "owner") : held;
+  say(out,
+      fmt::format("{}; it is {}{}", priority_in_words(priority),
+                  text_of(group, "id") == text_of(workload, "id") ? "a group of its own" : "in the group ",
+                  text_of(group, "id") == text_of(workload, "id") ? "" : text_of(group, "id")));
 }
 
 // v = (p' - p) / (t' - t) with its samples.

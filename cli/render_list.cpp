@@ -57,13 +57,10 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
                               Column::figure("QUOTA").spared(),
                               Column::figure("PROGRESS").spared()};
   if (any_gpus) columns.push_back(Column::name("GPUS"));
-  const bool any_loans = std::any_of(list.begin(), list.end(), [](const Document& workload) {
-    return !text_of(workload, "lent_cpus").empty() || !text_of(workload, "borrowed_cpus").empty();
+  const bool any_low = std::any_of(list.begin(), list.end(), [](const Document& workload) {
+    return !text_of(workload, "cpu_priority").empty();
   });
-  if (any_loans) {
-    columns.push_back(Column::name("LENT"));
-    columns.push_back(Column::name("BORROWED"));
-  }
+  if (any_low) columns.push_back(Column::text("PRIORITY"));
   Table table(columns);
   bool left_alone = false;
   for (const Document& workload : list) {
@@ -83,10 +80,7 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
         format_number(number_of(workload, "cpu_quota"), 2),
         format_share(number_of(workload, "progress"))};
     if (any_gpus) row.emplace_back(or_dash(gpus_of(workload)));
-    if (any_loans) {
-      row.emplace_back(or_dash(text_of(workload, "lent_cpus")));
-      row.emplace_back(or_dash(text_of(workload, "borrowed_cpus")));
-    }
+    if (any_low) row.emplace_back(or_dash(text_of(workload, "cpu_priority")));
     table.add(std::move(row));
   }
   if (table.empty()) {

@@ -38,7 +38,7 @@ std::string changes(const Document::array_t& actions) {
                                                   {"set-cpu-quota", "CPU quota"},
                                                   {"set-memory-high", "memory limit"},
                                                   {"set-memory-nodes", "memory bond"},
-                                                  {"set-cpu-idle", "CPU priority"},
+                                                  {"set-cpu-priority", "CPU priority"},
                                                   {"evict", "eviction"}};
   std::map<std::string, std::size_t> counts;
   for (const Document& action : actions) {

@@ -108,32 +108,17 @@ void render_score(std::ostream& out, const model::InterferenceFindings& findings
   }
 }
 
-std::string milliseconds(const std::optional<double>& seconds) {
-  return seconds ? fmt::format("{:.3g} ms", 1000 * *seconds) : "-";
-}
-
-void render_borrowing(std::ostream& out, const model::BorrowingFindings& findings, const Style& style) {
-  heading(out, style, "Idle vCPUs that instances lend");
-  Table table({Column::name("INSTANCE"), Column::name("LENT"), Column::name("TAKEN BACK"),
-               Column::figure("USE"), Column::figure("DELAY"), Column::figure("TARGET"), Column::name("WHY")},
-              "  ");
-  for (const auto& [id, lender] : findings.lenders) {
-    table.add({id, lender.state.cpus.empty() ? "-" : lender.state.cpus.to_string(),
-               lender.withdrawn.empty() ? "-" : lender.withdrawn.to_string(),
-               format_number(lender.use_cores, 2), milliseconds(lender.delay_s),
-               milliseconds(lender.target_s), lender.reason.empty() ? "-" : lender.reason});
+// As they are before the plan.
+void render_groups(std::ostream& out, const model::Snapshot& snapshot, const Style& style) {
+  std::vector<model::WorkloadFinding> groups;
+  for (const model::BestEffortGroup& group : snapshot.groups) {
+    const auto priority = model::priority_of(group);
+    std::string words = priority ? model::words(*priority) : "the usual priority";
+    if (!group.held && priority) words += ", by its owner";
+    if (group.fixed) words += "; berth cannot change it";
+    groups.push_back({.workload = group.id, .reason = std::move(words)});
   }
-  if (table.empty()) {
-    out << "  none: no instance is pinned\n";
-  } else {
-    table.print(out, style);
-  }
-  std::vector<model::WorkloadFinding> borrowers;
-  for (const auto& [id, borrower] : findings.borrowers) {
-    const std::string cpus = borrower.cpus.empty() ? "" : "vCPUs " + borrower.cpus.to_string() + ", ";
-    borrowers.push_back({.workload = id, .reason = cpus + borrower.reason});
-  }
-  list_findings(out, style, "Borrow vCPUs", borrowers);
+  list_findings(out, style, "Groups of best-effort work", groups);
 }
 
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
@@ -186,7 +171,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                                              model::to_string(it.cause), it.reason)});
   }
   list_findings(out, style, "Wait for vCPUs", waiting);
-  if (findings.borrowing) render_borrowing(out, *findings.borrowing, style);
+  render_groups(out, snapshot, style);
 
   render_score(out, findings, style);
 }

@@ -83,7 +83,8 @@ void render_unplaceable(const Line& line, const Document& status) {
   for (const Document& item : list_of(status, "unplaceable")) {
     const std::string id = text_of(item, "workload");
     const auto warned = [&](const Document& it) {
-      return text_of(it, "workload") == id && text_of(it, "cause") != "quota";
+      const auto cause = text_of(it, "cause");
+      return text_of(it, "workload") == id && cause != "quota" && cause != "priority";
     };
     if (std::none_of(warnings.begin(), warnings.end(), warned)) others.push_back(item);
   }

@@ -51,8 +51,10 @@ std::string bytes(const std::string& text) {
   return amount && *amount < 1e18 ? format_bytes(static_cast<std::uint64_t>(*amount)) : text;
 }
 
-// Of cpu.idle: "1", "0" or "0 WEIGHT", as cgroup::to_text() writes it; "" and "as before" of a replay.
+// Of cpu.idle: "1", "0" or "0 WEIGHT", as cgroup::to_text() writes it; "" if it is not known; words of a
+// replay.
 std::string priority(const std::string& text) {
+  if (text.empty()) return "the usual one";
   if (text == "1") return "idle";
   if (text == "0") return "weight 100";
   return text.starts_with("0 ") ? "weight " + text.substr(2) : text;
@@ -200,7 +202,7 @@ std::string sentence_of(const Document& entry) {
   const Entry parts{text("kind"), text("workload"), text("attribute"),
                     text("old"),  text("new"),      text("result")};
   if (parts.kind == "pin" || parts.kind == "set-cpu-quota" || parts.kind == "set-memory-high" ||
-      parts.kind == "set-memory-nodes" || parts.kind == "set-cpu-idle")
+      parts.kind == "set-memory-nodes" || parts.kind == "set-cpu-priority")
     return changed(parts);
   if (parts.kind == "unpin" || parts.kind == "restore") return put_back(parts);
   if (parts.kind == "evict") return evicted(parts);

@@ -48,7 +48,7 @@ _berthctl() {
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
     local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload"
     local policies="interference straggler eviction oversell placement quota"
-    local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-idle set-cpu-burst evict advertise admit restore leaf foreign"
+    local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign"
     local global="--help --version --json --no-pager"
     local command="" position=0 i
     COMPREPLY=()
@@ -158,13 +158,11 @@ _berthctl() {
                 _berthctl_offer class=latency-sensitive class=best-effort
             elif [[ $word == evictable=* ]]; then
                 _berthctl_offer evictable=true evictable=false
-            elif [[ $word == borrow=* ]]; then
-                _berthctl_offer borrow=true borrow=false
             elif [[ $word == force=* ]]; then
                 _berthctl_offer force=true force=false
             else
                 compopt -o nospace 2>/dev/null
-                _berthctl_offer class= service= vcpus= deadline= priority= evictable= borrow= force=
+                _berthctl_offer class= service= vcpus= deadline= priority= evictable= force=
             fi
             ;;
     esac

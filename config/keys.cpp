@@ -234,6 +234,7 @@ void add_eviction_specs(std::vector<KeySpec<Settings>>& specs) {
 }
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
+  using policies::BestEffortPriority;
   using policies::Search;
   using policies::Weighting;
   std::vector<KeySpec<Settings>> specs;
@@ -303,11 +304,12 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(duration_key<Settings>(
       "interference.max_runq_latency", 0, 60,
       +[](Settings & s) -> auto& { return interference(s).max_runq_latency_s; }));
-  specs.push_back(boolean_key<Settings>(
-      "interference.borrow", +[](Settings & s) -> auto& { return interference(s).borrow; }));
-  specs.push_back(integer_key<Settings>(
-      "interference.borrow_step", 1, model::kMaxCpu + 1,
-      +[](Settings & s) -> auto& { return interference(s).borrow_step; }));
+  specs.push_back(choice_key<Settings, BestEffortPriority>(
+      "interference.best_effort_priority",
+      {{"idle", BestEffortPriority::idle},
+       {"weight", BestEffortPriority::weight},
+       {"leave", BestEffortPriority::leave}},
+      +[](Settings & s) -> auto& { return interference(s).best_effort_priority; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(
@@ -484,8 +486,6 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   specs.push_back(boolean_key<WorkloadRule>(
       "evictable", +[](WorkloadRule & r) -> auto& { return r.evictable; }));
   specs.push_back(boolean_key<WorkloadRule>(
-      "borrow", +[](WorkloadRule & r) -> auto& { return r.borrow; }));
-  specs.push_back(boolean_key<WorkloadRule>(
       "force", +[](WorkloadRule & r) -> auto& { return r.force; }));
   specs.push_back(duration_key<WorkloadRule>(
       "deadline", model::kMinDeadline_s, model::kMaxDeadline_s,
@@ -520,6 +520,16 @@ std::string present_name(std::string name) {
   if (!name.starts_with(kFormer) || find_spec(setting_specs(), name) != nullptr) return name;
   std::string present = "eviction." + name.substr(kFormer.size());
   return find_spec(setting_specs(), present) != nullptr ? present : name;
+}
+
+const char* why_gone(std::string_view name) {
+  for (const std::string_view former :
+       {"interference.borrow", "interference.borrow_step", "workload.borrow"}) {
+    if (name == former)
+      return "does nothing any more, as best-effort work has idle priority "
+             "(interference.best_effort_priority); the next release refuses it";
+  }
+  return nullptr;
 }
 
 const std::vector<KeySpec<Settings>>& setting_specs() {

@@ -41,6 +41,10 @@ const KeySpec<Target>* find_spec(const std::vector<KeySpec<Target>>& specs, std:
 // The present name of a setting. Most keys of [spark] are in [eviction] now; their former names still work.
 std::string present_name(std::string name);
 
+// Why a setting, or a member of [[workload]], that earlier releases had is accepted and does nothing; nullptr
+// for all others. `name` is dotted, from the top of the file: "workload.borrow".
+const char* why_gone(std::string_view name);
+
 // `key.name` is dotted, from the top of the file.
 const std::vector<KeySpec<Settings>>& setting_specs();
 // `key.name` is the member's of a [[workload]] table.

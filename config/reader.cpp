@@ -126,6 +126,10 @@ std::string unknown_key(const std::string& prefix, std::string_view key) {
   return text + "; known there: " + listed(names);
 }
 
+void note_gone(Reading& reading, const std::string& name, const char* why, const toml::source_position& at) {
+  reading.settings.warnings.push_back(positioned(reading.name, at, fmt::format("{} {}", name, why)));
+}
+
 void read_rule(Reading& reading, const toml::table& table) {
   model::WorkloadRule rule;
   rule.origin = fmt::format("{}:{}", reading.name, table.source().begin.line);
@@ -134,6 +138,10 @@ void read_rule(Reading& reading, const toml::table& table) {
     if (spec != nullptr) {
       if (auto error = refusal_of(*spec, rule, node))
         reading.complain(node.source().begin, std::move(*error));
+      continue;
+    }
+    if (const char* why = why_gone("workload." + std::string(key.str()))) {
+      note_gone(reading, std::string(key.str()), why, key.source().begin);
       continue;
     }
     if (is_known_at_top(key.str())) {
@@ -198,6 +206,8 @@ void read_table(Reading& reading, const toml::table& table, const std::string& p
       if (auto error = refusal_of(*spec, reading.settings, node)) {
         reading.complain(node.source().begin, std::move(*error));
       }
+    } else if (const char* why = why_gone(name)) {
+      note_gone(reading, name, why, key.source().begin);
     } else if (!is_table_name(name)) {
       reading.complain(key.source().begin, unknown_key(prefix, key.str()));
     } else if (const auto* below = node.as_table()) {
@@ -265,6 +275,10 @@ model::Result<void> override_setting(Settings& settings, std::string_view assign
   const std::string name(trimmed(assignment.substr(0, equals)));
   const std::string value(trimmed(assignment.substr(equals + 1)));
   const auto* spec = find_spec(setting_specs(), present_name(name));
+  if (const char* why = why_gone(name)) {
+    settings.warnings.push_back(fmt::format("{} {}", name, why));
+    return {};
+  }
   if (spec == nullptr) {
     std::vector<std::string> names;
     for (const auto& key : known_keys()) names.push_back(key.name);

@@ -61,7 +61,6 @@ model::Result<WorkloadSettings> parse_workload_settings(const std::map<std::stri
                           .deadline_s = rule.deadline_s,
                           .priority = rule.priority,
                           .evictable = rule.evictable,
-                          .borrow = rule.borrow,
                           .force = rule.force};
 }
 

@@ -42,6 +42,10 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
     for (const auto& finding : plan.findings.interference->unconfined) say("cannot be confined", finding);
     for (const auto& warning : plan.findings.interference->warnings) {
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
+      if (warning.cause == model::WarningCause::priority) {
+        say("is not protected", {.workload = warning.workload, .reason = warning.reason});
+        continue;
+      }
       const bool use = warning.cause == model::WarningCause::use;
       const char* uses = warning.vcpus ? "uses more than its vcpus" : "may need more than its vcpus";
       say(use ? uses : kThrottled, {.workload = warning.workload, .reason = warning.reason});

@@ -132,8 +132,6 @@ StatusReport Answers::status_report() const {
         std::ranges::count_if(found->tasks, [](const auto& task) { return task.second.straggler; }));
     report.relocations = found->relocate.size();
   }
-  report.lending_misses = from_.lending.misses;
-  report.lending_withdrawn = from_.lending.withdrawn;
   report.evictions = from_.enforcement.eviction_counts();
   report.oversell = from_.plan.findings.oversell;
   report.advertised = from_.standing.advertised;

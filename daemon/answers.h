@@ -4,7 +4,6 @@
 #include "daemon/admit/admissions.h"
 #include "daemon/enforcement.h"
 #include "daemon/learned.h"
-#include "daemon/ledger/lending_counts.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
 #include "daemon/report/report_json.h"
@@ -51,7 +50,6 @@ class Answers final : public Control {
     Admissions& admissions;
     Learned& learned;
     const model::Standing& standing;
-    const LendingCounts& lending;
     const MetricsEndpoint& metrics;
     const model::Plan& plan;  // of the last tick
     const TickCost& cost;

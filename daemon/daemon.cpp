@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <ctime>
-#include <set>
 #include <span>
 #include <utility>
 
@@ -64,7 +63,6 @@ Daemon::Daemon(std::unique_ptr<Setup> setup, std::optional<cgroup::HostLock> hos
                        .admissions = admissions_,
                        .learned = learned_,
                        .standing = standing_,
-                       .lending = lending_,
                        .metrics = metrics_,
                        .plan = plan_,
                        .cost = cost_}),
@@ -106,7 +104,6 @@ model::Result<void> Daemon::begin_enforcing() {
   if (!begun) return begun;
   answers_.drop_documents();
   model::forget_held(standing_);
-  model::forget_lending(standing_);
   model::forget_evictions(standing_);
   admissions_.set_room({});  // observing alone has made none
   return {};
@@ -114,7 +111,6 @@ model::Result<void> Daemon::begin_enforcing() {
 
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason, std::chrono::milliseconds budget) {
   answers_.drop_documents();
-  model::forget_lending(standing_);
   if (enforcement_.enforces()) model::forget_evictions(standing_);
   admissions_.set_room({});  // it is given back with all the rest
   return enforcement_.end(reason, budget);
@@ -169,9 +165,7 @@ void Daemon::decide() {
   const auto& snapshot = senses_->observer().snapshot();
   const auto news = straggler_news(standing_, snapshot, plan_);
   standing_ = policies::after(std::move(standing_), snapshot, plan_, outcomes_, setup_->settings.policies);
-  const bool enforces = enforcement_.enforces();
-  if (enforces) lending_.count(plan_);
-  senses_->follow_pressure(enforces ? model::lenders(standing_) : std::set<std::string>());
+  senses_->follow_pressure();
   answers_.count_workloads();
   announcer_.findings(plan_, may_announce);
   Announcer::stragglers(news, enforcement_.mode(), may_announce);

@@ -8,7 +8,6 @@
 #include "daemon/answers.h"
 #include "daemon/enforcement.h"
 #include "daemon/learned.h"
-#include "daemon/ledger/lending_counts.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/messenger.h"
 #include "daemon/notify.h"
@@ -108,9 +107,8 @@ class Daemon {
   Learned learned_;
   Admissions admissions_;
   Advertising advertising_;
-  Departures departures_;     // over changes of mode
-  model::Standing standing_;  // after the last plan
-  LendingCounts lending_;
+  Departures departures_;        // over changes of mode
+  model::Standing standing_;     // after the last plan
   model::Plan plan_;             // enforcing: carried out; observing: remembered as if it were
   policies::Outcomes outcomes_;  // of that plan
   Announcer announcer_;

@@ -24,11 +24,12 @@ constexpr double kApplyShare = 0.5;
 std::vector<LogEntry> Enforcement::follow(double now) {
   // Only workloads that came, went or changed since the last call can have lost their holdings.
   if (std::exchange(followed_, observer_.generation()) == observer_.generation()) return {};
-  return enforcer_->follow(observer_.found(), now);
+  return enforcer_->follow(observer_.found(), observer_.groups(), now);
 }
 
 std::vector<LogEntry> Enforcement::check(double now) {
-  return enforcer_->check(observer_.readings(), observer_.found(), setup_.settings.foreign_writer, now);
+  return enforcer_->check(observer_.readings(), observer_.found(), observer_.groups(),
+                          setup_.settings.foreign_writer, now);
 }
 
 std::vector<LogEntry> Enforcement::advance(double now) {
@@ -86,7 +87,7 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, po
 
 std::vector<LogEntry> Enforcement::apply(const model::Plan& plan) {
   const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
-  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), budget);
+  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(), budget);
 }
 
 std::vector<LogEntry> Enforcement::divide(double now) {

@@ -34,7 +34,9 @@ void Messenger::record(std::vector<LogEntry> entries) { write(std::move(entries)
 std::optional<uid_t> Messenger::user_of(const std::string& workload) const {
   if (workload.empty()) return std::nullopt;
   const auto found = observer_.found().find(workload);
-  return found == observer_.found().end() ? JournalShares::kUnknown : found->second.ground.user;
+  if (found != observer_.found().end()) return found->second.ground.user;
+  const auto group = observer_.groups().find(workload);
+  return group == observer_.groups().end() ? JournalShares::kUnknown : group->second.target.ground.user;
 }
 
 bool Messenger::may_announce(const std::string& workload) {

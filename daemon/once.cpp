@@ -84,10 +84,7 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   auto observer =
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
-  (*observer)->want(model::Attribute::memory_nodes, settings.policies.placement.memory_nodes);
-  (*observer)->want(model::Attribute::cpu_idle, settings.policies.interference.borrow);
-  (*observer)->want(model::Attribute::cpu_burst,
-                    settings.policies.quota.lift || settings.policies.quota.burst);
+  (*observer)->follow(settings);
   const auto say = [](const std::vector<std::string>& messages) {
     for (const auto& message : messages) os::log_warning("{}", message);
   };

@@ -33,10 +33,7 @@ Senses::Senses(const Setup& setup, std::unique_ptr<Observer> observer)
 
 void Senses::follow_settings() {
   const config::Settings& settings = setup_.settings;
-  observer_->set_history(settings.history);
-  observer_->want(model::Attribute::memory_nodes, settings.policies.placement.memory_nodes);
-  observer_->want(model::Attribute::cpu_idle, settings.policies.interference.borrow);
-  observer_->want(model::Attribute::cpu_burst, settings.policies.quota.lift || settings.policies.quota.burst);
+  observer_->follow(settings);
   pressure_.set_share(settings.pressure_threshold);
   spark_.keep(setup_.options.proc_root, setup_.options.sparkd_socket,
               settings.spark_watch ? std::optional(settings.spark_interval_s) : std::nullopt);

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
 
 #include <systemd/sd-event.h>
@@ -42,10 +41,8 @@ class Senses {
   void begin_sampling();
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
-  // The pressure of the workloads in the present snapshot is watched from here on, that of `lenders` closely.
-  void follow_pressure(const std::set<std::string>& lenders = {}) {
-    pressure_.follow(observer_->snapshot(), observer_->found(), lenders);
-  }
+  // The pressure of the workloads in the present snapshot is watched from here on.
+  void follow_pressure() { pressure_.follow(observer_->snapshot(), observer_->found()); }
   // Progress files are read as soon as they change, from here on. Calls `before` first, which must note the
   // workloads that came and went.
   void watch_progress(sd_event* event, std::function<void()> before);

@@ -15,7 +15,7 @@ template <Attribute kAttribute, typename T>
 constexpr bool kIsAt = std::is_same_v<std::variant_alternative_t<index_of(kAttribute), AttributeValue>, T>;
 static_assert(kIsAt<Attribute::cpus, CpuSet> && kIsAt<Attribute::cpu_quota, CpuQuota> &&
               kIsAt<Attribute::memory_high, MemoryHigh> && kIsAt<Attribute::memory_nodes, MemoryNodes> &&
-              kIsAt<Attribute::cpu_idle, IdlePriority> && kIsAt<Attribute::cpu_burst, CpuBurst>);
+              kIsAt<Attribute::cpu_idle, LowPriority> && kIsAt<Attribute::cpu_burst, CpuBurst>);
 
 constexpr std::array kRows{AttributeRow{.attribute = Attribute::cpus,
                                         .control_file = "cpuset.cpus",
@@ -69,9 +69,9 @@ constexpr std::array kRows{AttributeRow{.attribute = Attribute::cpus,
                                         .control_file = "cpu.idle",
                                         .controller = "cpu",
                                         .since = "5.15",
-                                        .set = "set-cpu-idle",
-                                        .give_back = "set-cpu-idle",
-                                        .member = "idle",
+                                        .set = "set-cpu-priority",
+                                        .give_back = "set-cpu-priority",
+                                        .member = "cpu_priority",
                                         .name = "CPU priority",
                                         .unit = "",
                                         .before = "the priority that it had before",
@@ -99,6 +99,8 @@ static_assert([] {
 
 }  // namespace
 
+const char* to_string(LowPriority priority) { return priority == LowPriority::idle ? "idle" : "weight"; }
+
 const AttributeRow& row_of(Attribute attribute) { return kRows.at(index_of(attribute)); }
 
 AttributeValue as_kept(AttributeValue value) {
@@ -123,7 +125,7 @@ std::string plain_text(const AttributeValue& value) {
       return limit.bytes ? fmt::format("{}", *limit.bytes) : "none";
     }
     std::string operator()(const MemoryNodes& bound) const { return bound.nodes.to_string(); }
-    std::string operator()(const IdlePriority&) const { return "idle"; }
+    std::string operator()(LowPriority priority) const { return to_string(priority); }
     std::string operator()(const CpuBurst& burst) const { return fmt::format("{}", burst.us); }
   };
   return std::visit(Text{}, value);
@@ -141,7 +143,9 @@ std::string words(const AttributeValue& value) {
     std::string operator()(const MemoryNodes& bound) const {
       return "memory of NUMA nodes " + bound.nodes.to_string();
     }
-    std::string operator()(const IdlePriority&) const { return "idle priority"; }
+    std::string operator()(LowPriority priority) const {
+      return priority == LowPriority::idle ? "idle priority" : "the least CPU weight";
+    }
     std::string operator()(const CpuBurst& burst) const {
       return fmt::format("bursts of {:.4g} ms of CPU time", static_cast<double>(burst.us) / 1000);
     }

@@ -16,8 +16,7 @@ namespace berth::model {
 // The attributes of a cgroup that berth changes.
 enum class Attribute { cpus, cpu_quota, memory_high, memory_nodes, cpu_idle, cpu_burst };
 
-// All, in the order of giving them back to a workload. Its vCPUs come before its priority, because it may
-// have borrowed them.
+// All, in the order of giving them back to a workload.
 inline constexpr std::array kAttributes{Attribute::cpus,        Attribute::memory_nodes, Attribute::cpu_quota,
                                         Attribute::memory_high, Attribute::cpu_burst,    Attribute::cpu_idle};
 
@@ -25,6 +24,7 @@ inline constexpr std::array kAttributes{Attribute::cpus,        Attribute::memor
 constexpr std::size_t index_of(Attribute attribute) { return static_cast<std::size_t>(attribute); }
 
 // A workload of a snapshot has these in a map (Workload::others), and the first ones in members of their own.
+// The priority is no workload's, but a group's (BestEffortGroup).
 constexpr bool is_other(Attribute attribute) { return attribute > Attribute::cpu_idle; }
 
 // The names of an attribute: a row of the table in attribute.cpp.
@@ -65,11 +65,12 @@ struct MemoryNodes {
   CpuSet nodes;
   friend bool operator==(const MemoryNodes&, const MemoryNodes&) = default;
 };
-// cpu.idle; CPUWeight=idle of a unit. The workload runs only while nothing else in its parent cgroup wants
-// the vCPU.
-struct IdlePriority {
-  friend bool operator==(const IdlePriority&, const IdlePriority&) = default;
+// A priority below the usual one, of a group among its siblings (docs/decisions/priority.md).
+enum class LowPriority {
+  idle,    // cpu.idle; CPUWeight=idle of a unit. It runs only while no sibling wants the vCPU
+  weight,  // cpu.weight; CPUWeight=1. It has the least share that the kernel gives
 };
+const char* to_string(LowPriority priority);  // "idle", "weight"
 
 // cpu.max.burst: CPU time that a workload may save of its quota, and use beyond it in a later period. The
 // kernel takes none above the quota, and no quota below it (tg_set_cfs_bandwidth() in kernel/sched/core.c).
@@ -80,7 +81,7 @@ struct CpuBurst {
 
 // The value that a plan gives to an attribute. A CpuSet is cpuset.cpus (AllowedCPUs= of a unit): the tasks
 // run on exactly these vCPUs. The alternatives stand in the order of Attribute.
-using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, IdlePriority, CpuBurst>;
+using AttributeValue = std::variant<CpuSet, CpuQuota, MemoryHigh, MemoryNodes, LowPriority, CpuBurst>;
 
 // The value as the kernel keeps it: a quota in microseconds of its default period of 100 ms and at least 1 ms
 // (kernel/sched/core.c, min_cfs_quota_period), memory in pages of 4096 bytes.
@@ -88,7 +89,7 @@ AttributeValue as_kept(AttributeValue value);
 
 // The value in the fewest words: in the id of a decision, and so the same for ever.
 std::string plain_text(const AttributeValue& value);
-// For people, of a value that berth sets: "vCPUs 0-1", "1.50 cores", "idle priority".
+// For people, of a value that berth sets: "vCPUs 0-1", "1.50 cores", "idle priority", "the least CPU weight".
 std::string words(const AttributeValue& value);
 
 inline Attribute attribute_of(const AttributeValue& value) { return static_cast<Attribute>(value.index()); }

@@ -14,7 +14,7 @@ AttributeValue read_value(const JsonValue& value, Attribute attribute) {
     case Attribute::memory_nodes:
       return MemoryNodes{value.cpulist()};
     case Attribute::cpu_idle:
-      return IdlePriority{};
+      return value.choice(kLowPriorities, to_string);
     case Attribute::cpu_burst:
       return CpuBurst{static_cast<std::uint64_t>(value.integer(0, std::int64_t{1} << 44))};
     case Attribute::cpus:
@@ -30,7 +30,7 @@ void write_value(JsonWriter& out, const AttributeValue& value) {
     void operator()(const CpuQuota& quota) const { out.value(quota.cores); }
     void operator()(const MemoryHigh& limit) const { out.value(limit.bytes); }
     void operator()(const MemoryNodes& bound) const { out.value(bound.nodes); }
-    void operator()(const IdlePriority&) const { out.value(true); }
+    void operator()(LowPriority priority) const { out.value(to_string(priority)); }
     void operator()(const CpuBurst& burst) const { out.value(burst.us); }
   };
   std::visit(Write{out}, value);

@@ -6,9 +6,13 @@
 #include "model/json_reader.h"
 #include "model/json_writer.h"
 
+#include <array>
+
 namespace berth::model {
 
-// Errors go to the value's context. A priority is idle, whatever the value says.
+inline constexpr std::array kLowPriorities{LowPriority::idle, LowPriority::weight};
+
+// Errors go to the value's context.
 AttributeValue read_value(const JsonValue& value, Attribute attribute);
 // Null stands for no limit.
 void write_value(JsonWriter& out, const AttributeValue& value);

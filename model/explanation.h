@@ -61,8 +61,7 @@ struct WorkloadExplanation {
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others
   std::vector<ServiceWarning> warnings;       // what can harm it
   std::optional<WaitingInstance> waiting;     // why its threads wait for vCPUs for too long
-  std::optional<Lender> lending;              // of an instance, while interference.borrow is on
-  std::optional<Borrower> borrowing;          // of best-effort work; likewise
+  std::optional<BestEffortGroup> group;       // of a best-effort one: the group that it is in
   std::optional<BestEffortPool> pool;         // of a best-effort one: the vCPUs that it shares
   std::optional<std::string> lifted;          // why its CPU quota is lifted
   std::optional<std::string> bursting;        // why it has a burst

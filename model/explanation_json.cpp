@@ -5,6 +5,7 @@
 #include "model/interference_json.h"
 #include "model/json.h"
 #include "model/json_fields.h"
+#include "model/snapshot_json.h"
 #include "model/straggler_json.h"
 #include "model/workload_json.h"
 
@@ -107,8 +108,7 @@ static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
   io.nullable("unconfined", explained.unconfined, as::text);
   io.required("warnings", explained.warnings, as::list(as::object));
   io.nullable("waiting", explained.waiting, as::object);
-  io.nullable("lending", explained.lending, as::object);
-  io.nullable("borrowing", explained.borrowing, as::object);
+  io.nullable("group", explained.group, as::object);
   io.nullable("pool", explained.pool, as::object);
   io.nullable("lifted", explained.lifted, as::text);
   io.nullable("bursting", explained.bursting, as::text);

@@ -2,7 +2,6 @@
 // The fields of the findings of interference.
 #pragma once
 
-#include "model/borrowing_json.h"
 #include "model/json.h"
 #include "model/json_fields.h"
 #include "model/number.h"
@@ -18,7 +17,8 @@ namespace berth::model {
 
 inline constexpr std::array kWaitCauses{WaitCause::quota, WaitCause::vcpus, WaitCause::best_effort,
                                         WaitCause::unknown};
-inline constexpr std::array kWarningCauses{WarningCause::use, WarningCause::quota, WarningCause::place};
+inline constexpr std::array kWarningCauses{WarningCause::use, WarningCause::quota, WarningCause::place,
+                                           WarningCause::priority};
 inline constexpr std::array kOrigins{ModelOrigin::fallback, ModelOrigin::given, ModelOrigin::fitted};
 
 template <typename Io>
@@ -96,7 +96,6 @@ void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.optional("waiting", findings.waiting, as::by_name(as::object));
   io.optional("warnings", findings.warnings, as::list(as::object));
   io.if_set("absent_reserved", findings.absent_reserved, as::cpulist);
-  io.if_set("borrowing", findings.borrowing, as::object);
 }
 
 }  // namespace berth::model

@@ -83,6 +83,8 @@ const char* to_string(WarningCause cause) {
       return "quota";
     case WarningCause::place:
       return "place";
+    case WarningCause::priority:
+      return "priority";
     case WarningCause::use:
       break;
   }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "model/attribute.h"
-#include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/eviction_findings.h"
 #include "model/oversell.h"
@@ -19,7 +18,7 @@
 
 namespace berth::model {
 
-// Set an attribute of a workload's cgroup.
+// Set an attribute of a workload's cgroup; a priority is a group's (BestEffortGroup).
 struct Set {
   std::string workload;
   AttributeValue value;
@@ -120,11 +119,12 @@ struct WaitingInstance {
 
 // Why a pin, or its lack, can harm a service.
 enum class WarningCause {
-  use,    // it uses more than its vcpus
-  quota,  // its CPU quota is below its vcpus, and throttles it
-  place,  // it finds no place
+  use,       // it uses more than its vcpus
+  quota,     // its CPU quota is below its vcpus, and throttles it
+  place,     // it finds no place
+  priority,  // best-effort work beside it has the same priority
 };
-const char* to_string(WarningCause cause);  // "use", "quota", "place"
+const char* to_string(WarningCause cause);  // "use", "quota", "place", "priority"
 
 // A warning to the operator about a service, before berth harms it (docs/decisions/pinning.md, warnings).
 struct ServiceWarning {
@@ -166,7 +166,6 @@ struct InterferenceFindings {
   std::map<std::string, WaitingInstance> waiting = {};  // by workload id
   std::vector<ServiceWarning> warnings = {};            // ascending by workload, then by cause
   CpuSet absent_reserved = {};  // vCPUs of interference.reserved_cpus that the host does not have
-  std::optional<BorrowingFindings> borrowing = {};  // nullopt where interference.borrow is off
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

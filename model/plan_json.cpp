@@ -30,8 +30,6 @@ Action::What read_change(JsonObject& object, const AttributeRow& row, std::strin
   const auto set = [&](AttributeValue value) { return Set{std::move(workload), std::move(value)}; };
   if (row.attribute == Attribute::cpus) {
     if (kind == row.set) return set(read_value(object.required(row.member), row.attribute));
-  } else if (row.attribute == Attribute::cpu_idle) {
-    if (object.required(row.member).boolean()) return set(IdlePriority());
   } else if (const auto value = object.nullable(row.member)) {
     return set(read_value(*value, row.attribute));
   } else if (row.attribute == Attribute::cpu_quota) {
@@ -86,12 +84,7 @@ struct WriteWhat {
   void operator()(const GiveBack& action) const {
     JsonWriter& out = io.out().member("workload", action.workload);
     if (action.attribute == Attribute::cpus) return;
-    out.key(row_of(action.attribute).member);
-    if (action.attribute == Attribute::cpu_idle) {
-      out.value(false);
-    } else {
-      out.null();
-    }
+    out.key(row_of(action.attribute).member).null();
   }
   void operator()(const Evict& action) const { fields(io, action); }
   void operator()(const Advertise& action) const { fields(io, action); }

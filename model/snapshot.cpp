@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/snapshot.h"
 
+#include "model/path.h"
+
 #include <algorithm>
 
 namespace berth::model {
@@ -13,6 +15,21 @@ Workload* find_workload(Snapshot& snapshot, const std::string& id) {
 
 const Workload* find_workload(const Snapshot& snapshot, const std::string& id) {
   return find_workload(const_cast<Snapshot&>(snapshot), id);  // the function only looks
+}
+
+const BestEffortGroup* find_group(const Snapshot& snapshot, const std::string& id) {
+  const auto found =
+      std::lower_bound(snapshot.groups.begin(), snapshot.groups.end(), id,
+                       [](const BestEffortGroup& it, const std::string& key) { return it.id < key; });
+  return found != snapshot.groups.end() && found->id == id ? &*found : nullptr;
+}
+
+const BestEffortGroup* group_of(const Snapshot& snapshot, const std::string& workload) {
+  if (snapshot.groups.empty()) return nullptr;
+  for (std::string path = workload; !path.empty(); path = parent_path(path)) {
+    if (const auto* group = find_group(snapshot, path)) return group;
+  }
+  return nullptr;
 }
 
 }  // namespace berth::model

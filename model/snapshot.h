@@ -129,6 +129,18 @@ struct RecentUse {
   friend bool operator==(const RecentUse&, const RecentUse&) = default;
 };
 
+// A cgroup of the highest below which there is nothing but best-effort work. The work itself is one if other
+// work shares its parent (docs/decisions/priority.md).
+struct BestEffortGroup {
+  std::string id;                         // its path
+  std::uint64_t cgroup_id = 0;            // likewise; 0 in a document
+  std::optional<LowPriority> held = {};   // that berth gave it; nullopt: it has its owner's
+  std::optional<LowPriority> owner = {};  // that its owner gave it
+  bool fixed = false;                     // the host refuses the write, or another program's value stays
+
+  friend bool operator==(const BestEffortGroup&, const BestEffortGroup&) = default;
+};
+
 // The host as one tick saw it; policies read nothing else.
 struct Snapshot {
   std::string host;
@@ -142,7 +154,8 @@ struct Snapshot {
   std::vector<OwnedCpus> owned_cpus = {};
   MemoryState memory;
   std::map<std::string, ServiceProfile> services;
-  std::vector<Workload> workloads;  // ascending by id
+  std::vector<Workload> workloads;           // ascending by id
+  std::vector<BestEffortGroup> groups = {};  // likewise
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
   std::optional<double> straggler_seen_at;       // epoch seconds of the last tick that found any straggler
@@ -164,5 +177,13 @@ struct Snapshot {
 // nullptr if there is no such workload. Workloads ascend by id.
 const Workload* find_workload(const Snapshot& snapshot, const std::string& id);
 Workload* find_workload(Snapshot& snapshot, const std::string& id);
+// Likewise; groups ascend by id.
+const BestEffortGroup* find_group(const Snapshot& snapshot, const std::string& id);
+// The group that the workload is in, or is; nullptr where it is in none.
+const BestEffortGroup* group_of(const Snapshot& snapshot, const std::string& workload);
+// nullopt: the usual one.
+inline std::optional<LowPriority> priority_of(const BestEffortGroup& group) {
+  return group.held ? group.held : group.owner;
+}
 
 }  // namespace berth::model

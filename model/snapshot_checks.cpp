@@ -141,6 +141,10 @@ void check_snapshot(const Snapshot& snapshot, ReadContext& context) {
     check_workload(snapshot.workloads[index], fmt::format("{}[{}]", workloads, index), snapshot.topology,
                    gpus, context);
   }
+  const std::string groups = "$.best_effort_groups";
+  Ids<std::string> group_ids(context, "another group");
+  for (std::size_t index = 0; index < snapshot.groups.size(); ++index)
+    group_ids.add(snapshot.groups[index].id, groups, index);
   for (std::size_t index = 0; index < snapshot.topology.gpus().size(); ++index) {
     const Gpu& gpu = snapshot.topology.gpus()[index];
     if (gpu.holder && !ids.has(*gpu.holder))

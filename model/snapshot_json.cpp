@@ -84,6 +84,8 @@ Result<ParsedSnapshot> read_snapshot(std::string_view text, const TopologyResolv
   if (context.failed()) return fail(*context.error());
   std::sort(parsed.snapshot.workloads.begin(), parsed.snapshot.workloads.end(),
             [](const Workload& a, const Workload& b) { return a.id < b.id; });
+  std::sort(parsed.snapshot.groups.begin(), parsed.snapshot.groups.end(),
+            [](const BestEffortGroup& a, const BestEffortGroup& b) { return a.id < b.id; });
   parsed.warnings = context.take_warnings();
   return parsed;
 }

@@ -125,6 +125,14 @@ struct AsDurations {
   void write(JsonWriter& out, const std::vector<double>& durations_s) const;
 };
 
+template <typename Io>
+void fields(Io& io, Of<Io, BestEffortGroup>& group) {
+  io.required("id", group.id, as::name);
+  io.nullable_if_set("held", group.held, as::one_of(kLowPriorities, to_string));
+  io.nullable_if_set("owner", group.owner, as::one_of(kLowPriorities, to_string));
+  io.if_set("fixed", group.fixed, as::flag);
+}
+
 // The members before "topology".
 template <typename Io>
 void past_fields(Io& io, Of<Io, Snapshot>& snapshot) {
@@ -148,6 +156,7 @@ void present_fields(Io& io, Of<Io, Snapshot>& snapshot, double samples_since = -
   io.optional("memory", snapshot.memory, as::object);
   io.optional("services", snapshot.services, as::by_name(as::object));
   io.required("workloads", snapshot.workloads, WorkloadsSince{samples_since});
+  io.if_set("best_effort_groups", snapshot.groups, as::list(as::object));
   io.optional("pending", snapshot.pending, as::list(as::object));
   io.optional("spark_apps", snapshot.spark_apps, as::list(as::object));
 }

@@ -13,7 +13,7 @@ std::map<Attribute, HeldAttribute> held_in(const Workload& recorded) {
   std::map<Attribute, HeldAttribute> held;
   for (const Attribute attribute : kAttributes) {
     const auto value = value_in(recorded, attribute);
-    if (!value || (attribute == Attribute::cpu_idle && recorded.fixed.cpu_idle)) continue;
+    if (!value) continue;
     std::optional<HeldLimit> limit = HeldLimit{.since = pinned_at, .changed_at = pinned_at};
     if (attribute == Attribute::cpu_quota) limit = recorded.held_cpu;
     if (attribute == Attribute::memory_high) limit = recorded.held_memory;
@@ -32,10 +32,8 @@ class Over {
     if (held_.changed_at > 0) workload_.pinned_at = held_.changed_at;
   }
   void operator()(const MemoryNodes& bound) { workload_.memory_nodes = bound.nodes; }
-  // A fixed one is as its owner has it.
-  void operator()(const IdlePriority& /*idle*/) {
-    if (!workload_.fixed.cpu_idle) workload_.cpu_idle = true;
-  }
+  // No workload has one of its own.
+  void operator()(const LowPriority& /*priority*/) {}
   // All that is_other() names.
   template <typename Value>
   void operator()(const Value& value) {
@@ -77,16 +75,16 @@ Standing standing_in(const Snapshot& recorded) {
   for (const Workload& workload : recorded.workloads) {
     if (workload.shares) standing.sharing.insert(workload.id);
     auto held = held_in(workload);
-    if (held.empty() && !workload.evicted_at && !workload.straggled_at && !workload.pressed_at &&
-        !workload.lending)
-      continue;
+    if (held.empty() && !workload.evicted_at && !workload.straggled_at && !workload.pressed_at) continue;
     standing.runs.emplace(workload.id, RunMemory{.run = run_of(workload),
                                                  .held = std::move(held),
                                                  .evicted_at = workload.evicted_at,
                                                  .straggled_at = workload.straggled_at,
                                                  .relocated_at = {},
-                                                 .pressed_at = workload.pressed_at,
-                                                 .lending = workload.lending});
+                                                 .pressed_at = workload.pressed_at});
+  }
+  for (const BestEffortGroup& group : recorded.groups) {
+    if (group.held) standing.groups.emplace(group.id, HeldAttribute{*group.held, HeldLimit()});
   }
   return standing;
 }
@@ -104,10 +102,14 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
     const RunMemory& memory = same_run ? known->second : kNothing;
     workload.straggled_at = memory.straggled_at;
     workload.pressed_at = memory.pressed_at;
-    workload.lending = memory.lending;
     for (const auto& [attribute, it] : memory.held) std::visit(Over(workload, it.held), it.value);
     if (memory.evicted_at) workload.evicted_at = memory.evicted_at;
     if (memory.held.contains(Attribute::cpus)) workload.shares = standing.sharing.contains(workload.id);
+  }
+  if (standing.groups.empty()) return;
+  for (BestEffortGroup& group : snapshot.groups) {
+    const auto held = standing.groups.find(group.id);
+    if (held != standing.groups.end()) group.held = std::get<LowPriority>(held->second.value);
   }
 }
 
@@ -126,7 +128,6 @@ void take_off(Snapshot& snapshot) {
     workload.shares = false;
     workload.pinned_at.reset();
     if (!workload.memory_nodes.empty()) workload.memory_nodes = {};
-    if (!workload.fixed.cpu_idle) workload.cpu_idle = false;
     if (!workload.others.empty()) workload.others.clear();
     workload.cpu_quota_cores = owner.cpu_quota_cores;
     workload.memory_high_bytes = owner.memory_high_bytes;
@@ -134,8 +135,8 @@ void take_off(Snapshot& snapshot) {
     workload.held_cpu.reset();
     workload.held_memory.reset();
     workload.evicted_at.reset();
-    workload.lending.reset();
   }
+  for (BestEffortGroup& group : snapshot.groups) group.held.reset();
 }
 
 const HeldAttribute* find_held(const Standing& standing, const Workload& workload, Attribute attribute) {
@@ -161,18 +162,6 @@ std::optional<RecentUse> recent_use(const Standing& standing, double now) {
   return sum;
 }
 
-std::set<std::string> lenders(const Standing& standing) {
-  std::set<std::string> ids;
-  for (const auto& [id, memory] : standing.runs) {
-    if (memory.lending && !memory.lending->cpus.empty()) ids.insert(id);
-  }
-  return ids;
-}
-
-void forget_lending(Standing& standing) {
-  for (auto& [id, memory] : standing.runs) memory.lending.reset();
-}
-
 void forget_evictions(Standing& standing) {
   standing.spark_evicted.clear();
   standing.memory_short_at.reset();
@@ -183,6 +172,7 @@ void forget_held(Standing& standing) {
     memory.held.clear();
     memory.evicted_at.reset();
   }
+  standing.groups.clear();
 }
 
 }  // namespace berth::model

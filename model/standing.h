@@ -4,7 +4,6 @@
 #pragma once
 
 #include "model/attribute.h"
-#include "model/borrowing.h"
 #include "model/oversell.h"
 #include "model/snapshot.h"
 #include "model/workload.h"
@@ -42,11 +41,10 @@ struct RunMemory {
   // In observe mode and in a replay, because the host shows nothing of the plans there. While berth enforces,
   // its undo journal has the held attributes, and the host shows the evictions.
   std::map<Attribute, HeldAttribute> held;
-  std::optional<double> evicted_at;     // its eviction would have begun at this time
-  std::optional<double> straggled_at;   // the last tick that found it a straggler
-  std::optional<double> relocated_at;   // the last tick that found that it should run elsewhere
-  std::optional<double> pressed_at;     // the last tick at which it wanted back its loan
-  std::optional<LendingState> lending;  // of an instance, while interference.borrow is on
+  std::optional<double> evicted_at;    // its eviction would have begun at this time
+  std::optional<double> straggled_at;  // the last tick that found it a straggler
+  std::optional<double> relocated_at;  // the last tick that found that it should run elsewhere
+  std::optional<double> pressed_at;    // the last tick at which it wanted back its loan
 
   friend bool operator==(const RunMemory&, const RunMemory&) = default;
 };
@@ -63,7 +61,9 @@ struct TickUse {
 
 // A plain value. policies/after.h computes the next one.
 struct Standing {
-  std::map<std::string, RunMemory> runs;    // by workload id; runs that policies found something of
+  std::map<std::string, RunMemory> runs;  // by workload id; runs that policies found something of
+  // By id of a best-effort group: its priority, as RunMemory::held.
+  std::map<std::string, HeldAttribute> groups;
   std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
   // Ids of services that the last plan gave no vCPUs of their own: their pins are shared.
   std::set<std::string> sharing;
@@ -84,11 +84,11 @@ inline constexpr double kRecent_s = 300;
 Standing standing_in(const Snapshot& recorded);
 
 // Fills in the members of the snapshot that policies read as memory, all of them: advertised,
-// straggler_seen_at, spark_evicted, and of each workload straggled_at, pressed_at and lending. Attributes
-// that a run would hold cover those of the snapshot; so take_off() comes before the next put_on(). Workloads
+// straggler_seen_at, spark_evicted, and of each workload straggled_at and pressed_at. Attributes that a run
+// or a group would hold cover those of the snapshot; so take_off() comes before the next put_on(). Workloads
 // ascend by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
-// Takes off the workloads what berth holds and lends, or would: they are as their owners have them.
+// Takes off workloads and groups what berth holds, or would: they are as their owners have them.
 void take_off(Snapshot& snapshot);
 // The limits that the workload's owner set, as far as the snapshot shows them.
 OriginalLimits limits_of_owner(const Workload& workload);
@@ -98,11 +98,6 @@ const HeldAttribute* find_held(const Standing& standing, const Workload& workloa
 // Means over the ticks of the kRecent_s before `now`, epoch seconds; nullopt if there is none.
 std::optional<RecentUse> recent_use(const Standing& standing, double now);
 
-// Ids of the workloads that lend vCPUs.
-std::set<std::string> lenders(const Standing& standing);
-
-// After berth has put everything back, nothing is lent any more.
-void forget_lending(Standing& standing);
 // After a change of the mode, the evictions of the other mode no longer count.
 void forget_evictions(Standing& standing);
 // When berth begins to enforce: it held nothing in observe mode.

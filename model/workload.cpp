@@ -30,9 +30,6 @@ std::optional<AttributeValue> value_in(const Workload& workload, Attribute attri
     case Attribute::memory_nodes:
       if (workload.memory_nodes.empty()) return std::nullopt;
       return MemoryNodes{workload.memory_nodes};
-    case Attribute::cpu_idle:
-      if (!workload.cpu_idle) return std::nullopt;
-      return IdlePriority{};
     case Attribute::memory_high:
       return MemoryHigh{workload.memory_high_bytes};
     default:

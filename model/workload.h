@@ -2,7 +2,6 @@
 #pragma once
 
 #include "model/attribute.h"
-#include "model/borrowing.h"
 #include "model/cpu_set.h"
 #include "model/usage_window.h"
 
@@ -65,7 +64,6 @@ struct FixedLimits {
   bool memory = false;              // memory.high
   bool life = false;                // it cannot be evicted
   bool memory_nodes = false;        // cpuset.mems, or its owner has set it
-  bool cpu_idle = false;            // cpu.idle, or its owner has set it
   std::set<Attribute> others = {};  // of Workload::others, or its owner has set them
 
   friend bool operator==(const FixedLimits&, const FixedLimits&) = default;
@@ -85,7 +83,6 @@ struct Workload {
   bool shares = false;
   CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
   CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
-  bool cpu_idle = false;     // it runs at idle priority (cpu.idle); known only while berth wants that of any
   // Values that berth set, of attributes that is_other() names (attribute.h); known only while a policy wants
   // them.
   std::map<Attribute, AttributeValue> others = {};
@@ -96,7 +93,6 @@ struct Workload {
   std::optional<std::uint64_t> memory_high_bytes;
   int priority = 0;
   bool evictable = false;
-  bool borrow = true;  // it may lend idle vCPUs or borrow them (docs/decisions/borrowing.md)
   bool force = false;  // it is pinned to its vcpus even if it was measured to use more
   double created = 0;  // epoch seconds
   // Epoch seconds since when a Spark executor has a cgroup of its own, if berth moved it there.
@@ -132,7 +128,6 @@ struct Workload {
   // Of the last sample's time, by performance counters; nullopt without them.
   std::optional<double> cpi;                 // cycles per instruction
   std::optional<double> llc_misses_per_s;    // of the last-level cache
-  std::optional<LendingState> lending;       // of an instance, while interference.borrow is on
   std::optional<double> cpu_time_s;          // CPU time used since it was made, seconds
   std::optional<std::uint64_t> cache_bytes;  // page cache that it has not used of late (inactive_file)
   std::vector<ProgressReport> progress;      // the last few, oldest first

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "model/attribute_json.h"
-#include "model/borrowing_json.h"
 #include "model/bounds.h"
 #include "model/json.h"
 #include "model/json_fields.h"
@@ -64,7 +63,6 @@ void fields(Io& io, Of<Io, FixedLimits>& fixed) {
   io.optional("memory", fixed.memory, as::flag);
   io.optional("life", fixed.life, as::flag);
   io.if_set("memory_nodes", fixed.memory_nodes, as::flag);
-  io.if_set("cpu_idle", fixed.cpu_idle, as::flag);
   for (const Attribute attribute : kAttributes) {
     if (!is_other(attribute)) continue;
     bool is_fixed = fixed.others.contains(attribute);
@@ -122,7 +120,6 @@ void fields(Io& io, Of<Io, Workload>& workload) {
   io.if_set("shares", workload.shares, as::flag);
   io.if_set("told_cpus", workload.told_cpus, as::cpulist);
   io.if_set("memory_nodes", workload.memory_nodes, as::cpulist);
-  io.if_set("cpu_idle", workload.cpu_idle, as::flag);
   fields(io, workload.others);
   io.nullable_if_set("allowed_cpus", workload.allowed_cpus, as::cpulist);
   io.nullable("cpu_quota", workload.cpu_quota_cores, as::positive{kMaxQuotaCores});
@@ -130,7 +127,6 @@ void fields(Io& io, Of<Io, Workload>& workload) {
   io.optional("priority", workload.priority, as::integer{-kMaxPriority, kMaxPriority});
   io.optional("evictable", workload.evictable, as::flag);
   io.optional("created", workload.created, as::time);
-  io.if_set("borrow", workload.borrow, as::flag, true);
   io.if_set("force", workload.force, as::flag);
   io.if_set("user", workload.user, as::integer{0, UINT32_MAX});
   io.nullable_if_set("leaf_since", workload.leaf_since, as::time);
@@ -153,7 +149,6 @@ void fields(Io& io, Of<Io, Workload>& workload) {
   io.nullable_if_set("pressed_at", workload.pressed_at, as::time);
   io.nullable_if_set("progressed_at", workload.progressed_at, as::time);
   io.nullable_if_set("evicted_at", workload.evicted_at, as::time);
-  io.nullable_if_set("lending", workload.lending, as::object);
   reading_fields(io, workload);
   io.if_set("progress", workload.progress, as::list(as::object));
 }

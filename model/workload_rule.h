@@ -22,7 +22,6 @@ struct WorkloadRule {
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> priority;
   std::optional<bool> evictable;
-  std::optional<bool> borrow;                // false: it neither lends idle vCPUs nor borrows any
   std::optional<bool> force;                 // true: it is pinned to its vcpus even below its measured use
   std::optional<double> deadline_s;          // after the workload's creation
   std::optional<std::string> progress_file;  // where it writes its progress; specifiers as in berth.toml(5)

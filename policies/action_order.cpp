@@ -16,13 +16,13 @@ enum class Phase { evict, end_burst, lower, exchange, leave, gain, memory, raise
 
 Phase phase_of(const model::Action& action, const model::Workload* workload) {
   if (std::holds_alternative<model::Evict>(action.what)) return Phase::evict;
+  if (action.attribute() == model::Attribute::cpu_idle) return Phase::lower;  // of a group
   if (workload == nullptr) return Phase::advertise;
   // The kernel takes no quota below the burst.
   if (action.gives_back(model::Attribute::cpu_burst)) return Phase::end_burst;
   if (const auto limit = limit_change(action, *workload))
     return limit->wanted < limit->present ? Phase::lower : Phase::raise;
   if (action.attribute() == model::Attribute::memory_nodes) return Phase::memory;
-  // A priority falls before its workload gets more vCPUs, and rises after it has lost them.
   if (const auto attribute = action.attribute(); attribute && *attribute != model::Attribute::cpus)
     return action.gives_back(*attribute) == row_of(*attribute).takes ? Phase::raise : Phase::lower;
   if (workload->workload_class == model::WorkloadClass::latency_sensitive) return Phase::exchange;

@@ -26,6 +26,8 @@ void forget_ended_runs(model::Standing& standing, const Snapshot& snapshot) {
     return workload == snapshot.workloads.end() || workload->id != item.first ||
            model::run_of(*workload) != item.second.run;
   });
+  std::erase_if(standing.groups,
+                [&](const auto& item) { return find_group(snapshot, item.first) == nullptr; });
 }
 
 RunMemory& memory_of(model::Standing& standing, const Workload& workload) {
@@ -56,16 +58,6 @@ void take_stragglers(model::Standing& standing, const Snapshot& snapshot, const 
   for (const auto& move : plan.findings.straggler->moves) {
     if (move.kind != model::LimitMove::Kind::recall) continue;
     if (RunMemory* memory = memory_of(standing, snapshot, move.workload)) memory->pressed_at = plan.time;
-  }
-}
-
-// A plan without borrowing ends all loans.
-void take_lenders(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
-  model::forget_lending(standing);
-  const auto& findings = plan.findings.interference;
-  if (!findings || !findings->borrowing) return;
-  for (const auto& [id, lender] : findings->borrowing->lenders) {
-    if (RunMemory* memory = memory_of(standing, snapshot, id)) memory->lending = lender.state;
   }
 }
 
@@ -119,10 +111,28 @@ void hold(model::Standing& standing, const Workload& workload, const model::Plan
   memory_of(standing, workload).held.insert_or_assign(attribute, model::HeldAttribute{value, limit});
 }
 
+void take_priority(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan,
+                   const std::string& id, const model::Action& action) {
+  if (find_group(snapshot, id) == nullptr) return;
+  const auto* wanted = action.sets<model::LowPriority>();
+  if (wanted == nullptr) {
+    standing.groups.erase(id);
+    return;
+  }
+  const auto known = standing.groups.find(id);
+  const double since = known != standing.groups.end() ? known->second.held.since : plan.time;
+  standing.groups.insert_or_assign(id,
+                                   model::HeldAttribute{*wanted, {.since = since, .changed_at = plan.time}});
+}
+
 // Takes what the plan would hold and end, if it were carried out.
 void take_actions(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
   for (const model::Action& action : plan.actions) {
     const std::string* id = action.workload();
+    if (id != nullptr && action.attribute() == model::Attribute::cpu_idle) {
+      take_priority(standing, snapshot, plan, *id, action);
+      continue;
+    }
     const Workload* workload = id != nullptr ? find_workload(snapshot, *id) : nullptr;
     if (workload == nullptr) continue;  // an advertisement, or a pending one
     if (const auto* set = std::get_if<model::Set>(&action.what)) {
@@ -171,7 +181,6 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
                       const Outcomes& outcomes, const PolicySettings& settings) {
   forget_ended_runs(standing, snapshot);
   take_stragglers(standing, snapshot, plan);
-  take_lenders(standing, snapshot, plan);
   take_evictions(standing, snapshot, plan, outcomes, settings.eviction.hold_s);
   if (outcomes.assumed) take_actions(standing, snapshot, plan);
   take_advertisement(standing, plan);

@@ -64,7 +64,8 @@ std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
 }
 
 // Evictions in the order of the proposals, then all others by target.
-std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
+std::vector<model::Action> strongest_per_target(const model::Snapshot& snapshot,
+                                                const WorkloadIndex& workloads,
                                                 std::vector<model::Action> proposals) {
   const auto rank = [&](const model::Action& action) {
     const Precedence precedence = precedence_of(action, workloads.find(action));
@@ -74,7 +75,10 @@ std::vector<model::Action> strongest_per_target(const WorkloadIndex& workloads,
   std::map<Target, std::size_t> chosen;
   for (std::size_t i = 0; i < proposals.size(); ++i) {
     const model::Action& action = proposals[i];
-    if (action.workload() != nullptr && workloads.find(action) == nullptr) continue;
+    const bool known = action.attribute() == model::Attribute::cpu_idle
+                           ? find_group(snapshot, *action.workload()) != nullptr
+                           : action.workload() == nullptr || workloads.find(action) != nullptr;
+    if (!known) continue;
     const auto [held, added] = chosen.try_emplace(target_of(action), i);
     if (!added && rank(action) < rank(proposals[held->second])) held->second = i;
   }
@@ -127,7 +131,7 @@ bool worth_doing(const model::Action& action, const model::Workload* workload, d
   if (const auto limit = limit_change(action, *workload)) return changes(*limit, min_change);
   if (const auto* cpus = action.sets<model::CpuSet>(); cpus != nullptr && cpus->empty()) return false;
   const auto attribute = action.attribute();
-  if (!attribute) return true;
+  if (!attribute || *attribute == model::Attribute::cpu_idle) return true;  // a group's
   const auto present = value_in(*workload, *attribute);
   const auto* set = std::get_if<model::Set>(&action.what);
   return set != nullptr ? set->value != present : present.has_value();
@@ -224,7 +228,7 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
                                      const std::set<std::string>& sharing) {
   const WorkloadIndex workloads(snapshot);
   keep_evictions_of_one_policy(proposals);
-  std::vector<model::Action> actions = strongest_per_target(workloads, std::move(proposals));
+  std::vector<model::Action> actions = strongest_per_target(snapshot, workloads, std::move(proposals));
   hold_moves(snapshot, workloads, settings, sharing, actions);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);

@@ -70,11 +70,10 @@ void add_interference(const model::Snapshot& snapshot, const model::Interference
     if (warning.workload == workload.id) explained.warnings.push_back(warning);
   }
   explained.waiting = value_for(findings.waiting, workload.id);
-  if (findings.borrowing) {
-    explained.lending = value_for(findings.borrowing->lenders, workload.id);
-    explained.borrowing = value_for(findings.borrowing->borrowers, workload.id);
+  if (workload.workload_class == model::WorkloadClass::best_effort) {
+    explained.pool = findings.best_effort;
+    if (const auto* group = model::group_of(snapshot, workload.id)) explained.group = *group;
   }
-  if (workload.workload_class == model::WorkloadClass::best_effort) explained.pool = findings.best_effort;
   auto instance = value_for(findings.instances, workload.id);
   if (!instance) return;
   auto pressures = service_pressures(snapshot, by_id(snapshot));

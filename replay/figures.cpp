@@ -127,7 +127,7 @@ std::vector<Figure> list_figures(const Figures& figures) {
       {"quota_changes", "changes of a CPU quota", number, count("set-cpu-quota"), true},
       {"memory_changes", "changes of a memory limit", number, count("set-memory-high"), true},
       {"node_changes", "bonds of memory to NUMA nodes", number, count("set-memory-nodes"), true},
-      {"priority_changes", "changes of a CPU priority", number, count("set-cpu-idle"), true},
+      {"priority_changes", "changes of a CPU priority", number, count("set-cpu-priority"), true},
       {"evictions", "evictions", number, static_cast<double>(figures.evictions), true},
       {"evicted_cost_s", "evicted work, as priced", seconds, figures.evicted_cost_s, true},
       {"evicted_cpu_s", "CPU time of evicted work", core_seconds, figures.evicted_cpu_s, true},

@@ -23,7 +23,9 @@ struct Values {
 std::string text_of(const model::AttributeValue& value) {
   if (const auto* cpus = std::get_if<model::CpuSet>(&value)) return cpus->to_string();
   if (const auto* bound = std::get_if<model::MemoryNodes>(&value)) return bound->nodes.to_string();
-  return std::holds_alternative<model::IdlePriority>(value) ? "1" : model::words(value);
+  if (const auto* priority = std::get_if<model::LowPriority>(&value))
+    return *priority == model::LowPriority::idle ? "1" : "0 1";
+  return model::words(value);
 }
 
 std::string words_now(const model::Workload& workload, model::Attribute attribute) {
@@ -32,11 +34,19 @@ std::string words_now(const model::Workload& workload, model::Attribute attribut
   return attribute == model::Attribute::cpus ? "" : "0";
 }
 
+std::string priority_now(const model::Snapshot& seen, const std::string& id) {
+  const auto* group = find_group(seen, id);
+  const auto priority = group != nullptr ? model::priority_of(*group) : std::nullopt;
+  return priority ? text_of(*priority) : "the usual one";
+}
+
 // The value that stands, and the one that the action sets. `workload` is null where it does not run yet.
 Values values_of(const model::Action& action, const model::Snapshot& seen, const model::Workload* workload) {
   if (const auto attribute = action.attribute()) {
     const auto* set = std::get_if<model::Set>(&action.what);
     const std::string back = *attribute == model::Attribute::cpus ? "" : "as before";
+    if (*attribute == model::Attribute::cpu_idle)
+      return {priority_now(seen, *action.workload()), set != nullptr ? text_of(set->value) : back};
     return {workload != nullptr ? words_now(*workload, *attribute) : "",
             set != nullptr ? text_of(set->value) : back};
   }

@@ -34,6 +34,7 @@ inline bool is_users_best_effort(const cgroup::FoundWorkload& target) {
 class Enforcer {
  public:
   using Found = std::map<std::string, cgroup::FoundWorkload>;
+  using Groups = BestEffortGroups::Groups;
 
   static constexpr double kRemembered_s = 600;
 
@@ -53,11 +54,11 @@ class Enforcer {
 
   // Releases workloads that vanished or whose path another cgroup took over, and follows units that
   // restarted. Call it before the tick's readings, so that these show the remaining values.
-  std::vector<LogEntry> follow(const Found& found, double now);
+  std::vector<LogEntry> follow(const Found& found, const Groups& groups, double now);
 
   // Finds values that another program changed since berth wrote them, and reacts as `on_foreign` says.
   // `readings` are this tick's.
-  std::vector<LogEntry> check(const Observer::Readings& readings, const Found& found,
+  std::vector<LogEntry> check(const Observer::Readings& readings, const Found& found, const Groups& groups,
                               config::ForeignWriter on_foreign, double now);
 
   // Gives back the limits and the priority of a workload that another program's vCPUs exempt: no plan has
@@ -71,9 +72,10 @@ class Enforcer {
   // control files are root's. That group has the vCPUs of all pins in it.
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
-  // that returns to its original is put back, so that no trace of it is left.
+  // that returns to its original is put back, so that no trace of it is left. First of all, cgroups that are
+  // no groups of best-effort work any more get their priority back.
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
-                              std::chrono::milliseconds budget);
+                              const Groups& groups, std::chrono::milliseconds budget);
 
   // Puts back what an earlier berthd changed and could not restore, as soon as that succeeds.
   void take_over(const std::vector<cgroup::UndoRecord>& records);
@@ -88,6 +90,7 @@ class Enforcer {
 
   // enforcer.cpp: values held and released.
   void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
+  void release_former_groups(const Groups& groups, double now, std::vector<LogEntry>& entries);
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
@@ -109,6 +112,8 @@ class Enforcer {
 
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
+  void judge_value(const cgroup::FoundWorkload& target, const cgroup::Value& current,
+                   config::ForeignWriter on_foreign, double now, std::vector<LogEntry>& entries);
   void found_foreign(const cgroup::FoundWorkload& target, model::Attribute attribute,
                      config::ForeignWriter on_foreign, LogEntry entry, std::vector<LogEntry>& entries);
   void write_again(const cgroup::FoundWorkload& target, model::Attribute attribute, LogEntry entry,

@@ -49,14 +49,24 @@ struct Enforcer::Batch {
 bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::now() >= batch.deadline; }
 
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
-                                      const Found& found, std::chrono::milliseconds budget) {
+                                      const Found& found, const Groups& groups,
+                                      std::chrono::milliseconds budget) {
   Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
+  release_former_groups(groups, plan.time, batch.finished);
+  const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
+    if (action.attribute() == Attribute::cpu_idle) {
+      const auto group = groups.find(*action.workload());
+      return group == groups.end() ? nullptr : &group->second.target;
+    }
+    const auto workload = found.find(*action.workload());
+    return workload == found.end() ? nullptr : &workload->second;
+  };
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
     // The evictor carries out evictions.
     if (id == nullptr || refuses(action) || std::holds_alternative<model::Evict>(action.what)) continue;
-    const auto target = found.find(*id);
-    if (target == found.end()) {
+    const auto* target = find_target(action);
+    if (target == nullptr) {
       LogEntry entry = entry_of(action, plan.time, kEnforce);
       entry.result = "gone";
       batch.finished.push_back(std::move(entry));
@@ -65,16 +75,16 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     const auto attribute = action.attribute();
     const auto* cpus = action.sets<CpuSet>();
     if (cpus != nullptr && confined_at_.contains(*id)) {
-      pin_at_ground(target->second, *cpus, entry_of(action, plan.time, kEnforce), batch.finished);
+      pin_at_ground(*target, *cpus, entry_of(action, plan.time, kEnforce), batch.finished);
     } else if (cpus != nullptr) {
-      pin(target->second, *cpus, entry_of(action, plan.time, kEnforce), batch);
+      pin(*target, *cpus, entry_of(action, plan.time, kEnforce), batch);
     } else if (action.gives_back(Attribute::cpus)) {
       flush(batch);
       // The next tick's plan has it again.
       if (is_late(batch)) continue;
-      give_back(target->second, Attribute::cpus, entry_of(action, plan.time, kEnforce), batch);
+      give_back(*target, Attribute::cpus, entry_of(action, plan.time, kEnforce), batch);
     } else if (attribute) {
-      limit(target->second, action, *attribute, batch);
+      limit(*target, action, *attribute, batch);
     } else {
       LogEntry entry = entry_of(action, plan.time, kEnforce);
       entry.result = "failed";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Finds held values that another program changed, and leaves them or writes them again.
+#include "cgroup/recognise.h"
 #include "daemon/enforce/enforcer.h"
 #include "daemon/observe/in_order.h"
 
@@ -27,9 +28,15 @@ bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, co
 }  // namespace
 
 std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const Found& found,
-                                      config::ForeignWriter on_foreign, double now) {
+                                      const Groups& groups, config::ForeignWriter on_foreign, double now) {
   std::vector<LogEntry> entries;
+  for (const auto& [id, group] : groups) {
+    const Held* held = find_held(holdings_.of(Attribute::cpu_idle), id);
+    if (held == nullptr || held->cgroup_id != group.target.cgroup->id() || !group.priority) continue;
+    judge_value(group.target, *group.priority, on_foreign, now, entries);
+  }
   for (const Attribute attribute : model::kAttributes) {
+    if (attribute == Attribute::cpu_idle) continue;  // of groups
     auto& values = holdings_.of(attribute);
     InOrder readings_in_order(readings);
     for (auto it = values.begin(); it != values.end();) {
@@ -44,43 +51,60 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       }
       const auto target = found.find(id);
       if (target == found.end()) continue;
-      if (!target->second.cgroup->is_current()) continue;  // gone while it was read
-      LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
-      const cgroup::Value current = *reading->value(attribute);
-      entry.old_value = cgroup::to_text(held.value);
-      entry.new_value = cgroup::to_text(current);
-      switch (writer_.drift(target->second, current)) {
-        case cgroup::Drift::none:
-          held.ticks_foreign = 0;
-          if (writer_.written(target->second, attribute) == current) {
-            // A write whose outcome was not known has been done since.
-            held.value = current;
-            held.changed_at = now;
-            attempts_.erase({id, attribute});
-          } else if (!writer_.original(target->second, attribute)) {
-            // The value was as wanted when berth came, so it was never written, and now it differs. The next
-            // plan decides afresh.
-            values.erase(id);
-          }
-          break;
-        case cgroup::Drift::undone:
-          entry.reason = attribute == Attribute::cpu_burst
-                             ? "a write to cpu.max changed the burst, as old kernels do"
-                             : "systemd reloaded its units and lost the value that berth had set";
-          write_again(target->second, attribute, std::move(entry), entries);
-          break;
-        case cgroup::Drift::foreign:
-          read_again_(id);  // so that the next tick judges the value that is there then
-          if (++held.ticks_foreign < (target->second.systemd_unit.empty() ? 1 : kTicksUntilForeignUnit))
-            break;
-          found_foreign(target->second, attribute, on_foreign, std::move(entry), entries);
-          break;
-      }
+      judge_value(target->second, *reading->value(attribute), on_foreign, now, entries);
     }
   }
   take_up_again(readings, now, entries);
   settle(entries, now);
   return entries;
+}
+
+// Of a value that berth holds: compares it with the present one.
+void Enforcer::judge_value(const cgroup::FoundWorkload& target, const cgroup::Value& current,
+                           config::ForeignWriter on_foreign, double now, std::vector<LogEntry>& entries) {
+  const std::string& id = target.identity.id;
+  const Attribute attribute = attribute_of(current);
+  auto& values = holdings_.of(attribute);
+  Held& held = values.at(id);
+  if (current == held.value) {
+    held.ticks_foreign = 0;
+    return;
+  }
+  if (!target.cgroup->is_current()) return;  // gone while it was read
+  LogEntry entry = blank_entry(now, "foreign", id, attribute, "foreign-writer");
+  entry.old_value = cgroup::to_text(held.value);
+  entry.new_value = cgroup::to_text(current);
+  switch (writer_.drift(target, current)) {
+    case cgroup::Drift::none:
+      held.ticks_foreign = 0;
+      if (writer_.written(target, attribute) == current) {
+        // A write whose outcome was not known has been done since.
+        held.value = current;
+        held.changed_at = now;
+        attempts_.erase({id, attribute});
+      } else if (!writer_.original(target, attribute)) {
+        // The value was as wanted when berth came, so it was never written, and now it differs. The next
+        // plan decides afresh.
+        values.erase(id);
+      }
+      break;
+    case cgroup::Drift::undone:
+      entry.reason = attribute == Attribute::cpu_burst
+                         ? "a write to cpu.max changed the burst, as old kernels do"
+                         : "systemd reloaded its units and lost the value that berth had set";
+      write_again(target, attribute, std::move(entry), entries);
+      break;
+    case cgroup::Drift::foreign:
+      if (attribute == Attribute::cpu_idle && cgroup::is_qos_group(id)) {
+        entry.reason = "kubelet wrote the weight, as it does every minute";
+        write_again(target, attribute, std::move(entry), entries);
+        break;
+      }
+      read_again_(id);  // so that the next tick judges the value that is there then
+      if (++held.ticks_foreign < (target.systemd_unit.empty() ? 1 : kTicksUntilForeignUnit)) break;
+      found_foreign(target, attribute, on_foreign, std::move(entry), entries);
+      break;
+  }
 }
 
 void Enforcer::take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries) {
@@ -128,8 +152,10 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
       fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
                   entry.new_value, entry.old_value);
   const bool lifted = holdings_.of(attribute).at(id).cause == model::HeldCause::lifted;
-  if (lifted || attribute == Attribute::cpu_burst) {
-    // No policy needs a lifted quota or a burst, so the owner need not give up the pin for another one.
+  const bool priority = attribute == Attribute::cpu_idle && !is_users_best_effort(target) &&
+                        on_foreign != config::ForeignWriter::reassert;
+  if (lifted || priority || attribute == Attribute::cpu_burst) {
+    // No policy needs these, so the owner need not give up the pin for another one.
     entry.reason =
         what + "; that is left alone until the workload restarts, a reload, or enforcing begins again";
     entry.result = "left";

@@ -25,6 +25,21 @@ std::string text_of(const std::optional<cgroup::Value>& value) {
   return value ? cgroup::to_text(*value) : std::string();
 }
 
+// The snapshot has a group's priority by its owner if that is a low one.
+LogEntry observed_priority(const model::Action& action, double time, const model::Snapshot& snapshot,
+                           const model::Standing& standing) {
+  const auto* group = find_group(snapshot, *action.workload());
+  std::optional<cgroup::Value> now;
+  if (group != nullptr && group->owner) now = cgroup::value_of(*group->owner, std::nullopt);
+  LogEntry entry = entry_of(action, time, "observe", now);
+  entry.result = "observed";
+  entry.old_value = text_of(now);
+  const auto held = standing.groups.find(*action.workload());
+  if (held != standing.groups.end())
+    entry.old_value = cgroup::to_text(cgroup::value_of(held->second.value, now));
+  return entry;
+}
+
 }  // namespace
 
 LogEntry entry_of(const model::Action& action, double time, const char* mode,
@@ -57,6 +72,10 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const model::Sna
                                        const model::Standing& standing) {
   std::vector<LogEntry> entries;
   for (const auto& action : plan.actions) {
+    if (action.attribute() == model::Attribute::cpu_idle) {
+      entries.push_back(observed_priority(action, plan.time, snapshot, standing));
+      continue;
+    }
     const auto now = value_now(readings, action);
     LogEntry entry = entry_of(action, plan.time, "observe", now);
     entry.result = "observed";

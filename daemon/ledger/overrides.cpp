@@ -32,6 +32,8 @@ Overrides::Overrides(const std::filesystem::path& runtime_dir, std::optional<std
       Run read{run.at("cgroup").get<std::uint64_t>(),
                run.at("settings").get<std::map<std::string, std::string>>(),
                {}};
+      read.settings.erase("borrow");  // of an earlier release
+      if (read.settings.empty()) continue;
       auto parsed = config::parse_workload_settings(read.settings);
       if (!parsed) {
         wrong = fmt::format("{}: {}", workload, parsed.error().message());
@@ -108,7 +110,6 @@ void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::
   if (set.deadline_s) workload.deadline = workload.created + *set.deadline_s;
   if (set.priority) workload.priority = *set.priority;
   if (set.evictable) workload.evictable = *set.evictable;
-  if (set.borrow) workload.borrow = *set.borrow;
   if (set.force) workload.force = *set.force;
 }
 

@@ -40,7 +40,6 @@ void take_identity(model::Workload& workload, const cgroup::Identity& identity) 
   workload.memory_request_bytes = identity.memory_request_bytes;
   workload.priority = identity.priority;
   workload.evictable = identity.evictable;
-  workload.borrow = identity.borrow;
   workload.force = identity.force;
   workload.created = identity.created;
   workload.deadline = identity.deadline;
@@ -88,10 +87,21 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
   return observer;
 }
 
+void Observer::follow(const config::Settings& settings) {
+  using model::Attribute;
+  const policies::PolicySettings& policies = settings.policies;
+  set_history(settings.history);
+  want(Attribute::memory_nodes, policies.placement.memory_nodes);
+  want(Attribute::cpu_idle,
+       policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
+  want(Attribute::cpu_burst, policies.quota.lift || policies.quota.burst);
+}
+
 cgroup::Discovery::Changes Observer::take_changes() {
   for (const auto& path : kernel_.take_changed_paths()) discovery_->look_at(path);
   auto changes = discovery_->process();
   follow(changes);
+  groups_.follow(*discovery_);
   return changes;
 }
 
@@ -280,6 +290,7 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
         "{}: its counter of CPU time jumped by more than {} vCPUs can give; berth drops the reading", id,
         online_.size()));
   }
+  groups_.read(sampler_.readings(), *discovery_);
   std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
   said_ = std::move(faults);
   if (now - allowed_read_at_ >= kAllowedLifetime_s) {

@@ -4,10 +4,12 @@
 #include "cgroup/discovery.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
+#include "config/config.h"
 #include "daemon/ledger/eviction_marks.h"
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/overrides.h"
 #include "daemon/observe/allowed_cpus.h"
+#include "daemon/observe/best_effort_groups.h"
 #include "daemon/observe/gpu_holders.h"
 #include "daemon/observe/kernel_sampling.h"
 #include "daemon/observe/past_demand.h"
@@ -80,6 +82,8 @@ class Observer {
   // From now on, takes figures from `kernel` where it has them; files give the rest.
   void use(KernelSampling kernel) { kernel_ = std::move(kernel); }
   const KernelSampling& kernel() const { return kernel_; }
+  // Keeps as many samples, and reads those attributes, that these settings ask for.
+  void follow(const config::Settings& settings);
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 
@@ -99,6 +103,8 @@ class Observer {
   std::vector<std::string> read(double now, double wall_ahead_s = 0);
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
+  // As the last assemble() found them, or take_changes() after it.
+  const BestEffortGroups::Groups& groups() const { return groups_.all(); }
   std::vector<cgroup::UnusedRule> unused_rules() const { return discovery_->unused_rules(); }
   // As cgroup::Discovery::why_ignored().
   std::optional<std::string> why_ignored(std::string_view name) const {
@@ -190,6 +196,7 @@ class Observer {
   void fill_exceptions(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs) const;
   static void fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void take_demand();
+  void take_groups(const SnapshotInputs& inputs);
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
   bool take_topology(std::set<std::string>& faults);
@@ -220,6 +227,7 @@ class Observer {
   std::string owners_problem_;
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
+  BestEffortGroups groups_;
   ToldPlaces told_places_;
   std::set<std::string> said_;  // faults already reported, as long as they last
   ProgressReports progress_;

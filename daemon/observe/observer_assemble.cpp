@@ -178,6 +178,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
       fill_life(workload, entry, inputs);
     }
   }
+  take_groups(inputs);
   // As long as it is held, it is watched, whatever the setting is now.
   for (const Attribute attribute : model::kAttributes) {
     if (model::is_asked(attribute))
@@ -193,6 +194,20 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     return std::abs(now - item.second.time) > kResidentPause_s;
   });
   return snapshot_;
+}
+
+// Class and exceptions of a workload may differ from what it was found as.
+void Observer::take_groups(const SnapshotInputs& inputs) {
+  BestEffortGroups::Exceptions exceptions;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const model::Workload& workload = snapshot_.workloads[i];
+    const bool counts = workload.workload_class == model::WorkloadClass::best_effort &&
+                        !workload.left_alone && !inputs.left_alone.contains(workload.id);
+    if (counts != (places_[i].found->identity.workload_class == model::WorkloadClass::best_effort))
+      exceptions.emplace(workload.id, counts);
+  }
+  groups_.follow(*discovery_, std::move(exceptions));
+  snapshot_.groups = groups_.shown(inputs.holdings.of(Attribute::cpu_idle), inputs.refused);
 }
 
 void Observer::take_off() {
@@ -371,7 +386,6 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   workload.cpu_lacked = entry.reading.cpu_lacked;
   workload.cpi = entry.reading.cpi;
   workload.llc_misses_per_s = entry.reading.llc_misses_per_s;
-  workload.lending.reset();
   const Held* pin = entry.of(Attribute::cpus);
   const bool pinned = pin != nullptr;
   static const model::CpuSet kNone;
@@ -388,18 +402,11 @@ void Observer::fill_limits(model::Workload& workload, const Entry& entry, const 
   const model::CpuSet& configured = pinned ? pin->original_cpus() : entry.reading.cpus;
   take_limits(workload, entry.of(Attribute::cpu_quota), entry.of(Attribute::memory_high));
   const Held* bond = entry.of(Attribute::memory_nodes);
-  const Held* priority = entry.of(Attribute::cpu_idle);
   workload.memory_nodes = bond != nullptr ? bond->nodes() : kNone;
   const bool by_root = model::may_favour_itself(entry.found.ground, model::Word::limit);
   workload.fixed.memory_nodes = (by_root && bond == nullptr && is_bound_by_its_owner(entry.reading)) ||
                                 inputs.left_alone.count(workload.id) > 0 ||
                                 inputs.refused.count({workload.id, Attribute::memory_nodes}) > 0;
-  const bool idle_by_its_owner = priority == nullptr && entry.reading.value(Attribute::cpu_idle) ==
-                                                            cgroup::Value(cgroup::CpuIdle{.idle = true});
-  const bool held_idle = priority != nullptr && priority->ticks_foreign == 0;
-  workload.cpu_idle = held_idle || idle_by_its_owner;
-  workload.fixed.cpu_idle = idle_by_its_owner || inputs.left_alone.count(workload.id) > 0 ||
-                            inputs.refused.count({workload.id, Attribute::cpu_idle}) > 0;
   fill_others(workload, entry, inputs);
   if (has_cpuset_) {
     // A user's own cpulists would keep its work off the pool, and so off every bound.
@@ -445,7 +452,6 @@ void Observer::fill_exceptions(model::Workload& workload, const Entry& entry,
   workload.fixed = {.cpu = fixed(Attribute::cpu_quota),
                     .memory = entry.leaf || fixed(Attribute::memory_high),
                     .memory_nodes = workload.fixed.memory_nodes || workload.left_alone.has_value(),
-                    .cpu_idle = workload.fixed.cpu_idle || workload.left_alone.has_value(),
                     .others = std::move(workload.fixed.others)};
   for (const Attribute attribute : model::kAttributes) {
     if (workload.left_alone && model::is_other(attribute)) workload.fixed.others.insert(attribute);

@@ -21,9 +21,6 @@ namespace {
 using Kind = cgroup::PressureThreshold::Kind;
 
 constexpr std::uint32_t kWindowUsec = 1'000'000;
-// Of an instance that lends vCPUs. The kernel looks ten times a window, and takes none below 500 ms.
-constexpr cgroup::PressureThreshold kOfLender{
-    .kind = Kind::some, .stall_usec = 10'000, .window_usec = 500'000};
 
 }  // namespace
 
@@ -31,7 +28,6 @@ struct PressureWatch::Watched {
   PressureWatch* owner = nullptr;
   std::string name;  // for users
   std::uint64_t cgroup_id = 0;
-  cgroup::PressureThreshold threshold;
   std::optional<cgroup::PressureTrigger> trigger;
   std::string problem;  // why there is no trigger
   os::EventSource source;
@@ -84,7 +80,6 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
   made->owner = this;
   made->name = std::move(name);
   made->cgroup_id = cgroup_id;
-  made->threshold = threshold;
   if (live_ >= kMaxWatched) {
     made->problem = fmt::format("berth watches {} files already, and no more", kMaxWatched);
     return made;
@@ -107,17 +102,14 @@ std::unique_ptr<PressureWatch::Watched> PressureWatch::watch(std::string name, s
 }
 
 void PressureWatch::follow(const model::Snapshot& snapshot,
-                           const std::map<std::string, cgroup::FoundWorkload>& found,
-                           const std::set<std::string>& lenders) {
+                           const std::map<std::string, cgroup::FoundWorkload>& found) {
   if (event_ == nullptr || share_ <= 0) return;
   auto before = std::exchange(workloads_, {});
   const auto each = [&](const char* file, const auto& wanted) {
     for (const auto& workload : snapshot.workloads) {
       if (!wanted(workload)) continue;
       const auto known = found.find(workload.id);
-      if (known == found.end()) continue;
-      watch_workload(known->second, file, lenders.contains(workload.id) ? kOfLender : threshold(Kind::some),
-                     before);
+      if (known != found.end()) watch_workload(known->second, file, before);
     }
   };
   const auto lends = [](const std::optional<model::HeldLimit>& held) {
@@ -136,16 +128,15 @@ void PressureWatch::follow(const model::Snapshot& snapshot,
 }
 
 void PressureWatch::watch_workload(const cgroup::FoundWorkload& found, const char* file,
-                                   const cgroup::PressureThreshold& threshold, WatchedWorkloads& before) {
+                                   WatchedWorkloads& before) {
   const cgroup::Cgroup& group = *found.cgroup;
   const std::string& id = found.identity.id;
   auto watched = before.extract(Key(id, file));
   // A watch that failed is tried again.
-  if (!watched.empty() && watched.mapped()->cgroup_id == group.id() &&
-      watched.mapped()->threshold == threshold && watched.mapped()->problem.empty()) {
+  if (!watched.empty() && watched.mapped()->cgroup_id == group.id() && watched.mapped()->problem.empty()) {
     workloads_.insert(std::move(watched));
   } else {
-    workloads_.emplace(Key(id, file), watch(id, group.id(), group.fd(), file, threshold));
+    workloads_.emplace(Key(id, file), watch(id, group.id(), group.fd(), file, threshold(Kind::some)));
   }
 }
 
@@ -155,8 +146,7 @@ int PressureWatch::on_event(sd_event_source* source, int, std::uint32_t events, 
     // The next follow() removes it, or arms it anew where only cgroup.pressure was switched off for a while.
     watched.problem = "its cgroup is gone";
     sd_event_source_set_enabled(source, SD_EVENT_OFF);
-  } else if (watched.trigger->rose(os::monotonic_ns()) || watched.threshold == kOfLender) {
-    // Of a lender each window counts: the one before may have been below its target.
+  } else if (watched.trigger->rose(os::monotonic_ns())) {
     watched.owner->rose_(watched.name);
   }
   return 0;

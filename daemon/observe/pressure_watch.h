@@ -12,7 +12,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,9 +22,8 @@ namespace berth::daemon {
 
 // Lets pressure wake the loop between two ticks (docs/ticks.md). It watches CPU pressure of
 // each latency-sensitive workload, and memory pressure under which all tasks of the host stall. It also
-// watches best-effort workloads that lend something, so that they get it back at once. An instance that lends
-// vCPUs is watched more closely: 10 ms of waits within half a second, the shortest window of the kernel, wake
-// the loop, and each further window does. Watches nothing before attach().
+// watches best-effort workloads that lend something, so that they get it back at once. Watches nothing before
+// attach().
 class PressureWatch {
  public:
   // At most so many workloads are watched: each trigger may cost a kernel thread, and its end waits for that
@@ -43,10 +41,8 @@ class PressureWatch {
   void attach(sd_event* event, std::function<void(const std::string&)> rose);
   // Watches nothing any more. Call it before the loop ends.
   void detach();
-  // Watches the workloads of the snapshot. Cheap where nothing changed. `lenders`: ids of instances that lend
-  // vCPUs to best-effort work.
-  void follow(const model::Snapshot& snapshot, const std::map<std::string, cgroup::FoundWorkload>& found,
-              const std::set<std::string>& lenders = {});
+  // Watches the workloads of the snapshot. Cheap where nothing changed.
+  void follow(const model::Snapshot& snapshot, const std::map<std::string, cgroup::FoundWorkload>& found);
   void set_share(double share);
 
   model::Capability capability() const;
@@ -59,8 +55,7 @@ class PressureWatch {
   using WatchedWorkloads = std::map<Key, std::unique_ptr<Watched>>;
 
   cgroup::PressureThreshold threshold(cgroup::PressureThreshold::Kind kind) const;
-  void watch_workload(const cgroup::FoundWorkload& found, const char* file,
-                      const cgroup::PressureThreshold& threshold, WatchedWorkloads& before);
+  void watch_workload(const cgroup::FoundWorkload& found, const char* file, WatchedWorkloads& before);
   std::unique_ptr<Watched> watch(std::string name, std::uint64_t cgroup_id, int directory_fd,
                                  const char* file, const cgroup::PressureThreshold& threshold);
   void watch_node();

@@ -142,11 +142,6 @@ void add_node(Families& families, const StatusReport& status) {
   held(model::HeldCause::lifted, status.held.lifted);
   families.gauge("berth_stragglers", "Workloads that will not finish before their deadline.",
                  static_cast<double>(status.stragglers));
-  families.counter("berth_lending_misses_total",
-                   "Times that an instance which lends vCPUs missed its target of run-queue delay.",
-                   static_cast<double>(status.lending_misses));
-  families.counter("berth_lending_withdrawn_vcpus_total", "vCPUs taken back from best-effort work.",
-                   static_cast<double>(status.lending_withdrawn));
   families.gauge("berth_relocations",
                  "Workloads that will miss their deadline and that this node cannot help.",
                  static_cast<double>(status.relocations));
@@ -211,13 +206,6 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
        [](const Figures& w) { return w.vcpus ? Figure(*w.vcpus) : std::nullopt; });
   each("berth_workload_pinned_vcpus", "vCPUs to which berth pinned it; 0 if it is not pinned.",
        [](const Figures& w) { return Figure(static_cast<double>(w.pinned_vcpus)); });
-  const auto count = [](const std::optional<std::size_t>& number) {
-    return number ? Figure(static_cast<double>(*number)) : std::nullopt;
-  };
-  each("berth_workload_lent_vcpus", "vCPUs that the instance lends to best-effort work.",
-       [&](const Figures& w) { return count(w.lent_vcpus); });
-  each("berth_workload_borrowed_vcpus", "vCPUs of instances that the best-effort workload may use.",
-       [&](const Figures& w) { return count(w.borrowed_vcpus); });
   each("berth_workload_score", "Interference score of the instance where it is placed.",
        [](const Figures& w) { return w.score; });
   each("berth_workload_cpu_pressure_ratio",
@@ -273,10 +261,6 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     if (const auto* pin = find_held(tick.holdings.of(model::Attribute::cpus), workload.id)) {
       figures.pinned_vcpus = pin->cpus().size();
     }
-    if (const auto* lender = lender_of(tick.plan, workload.id))
-      figures.lent_vcpus = lender->state.cpus.size();
-    if (const auto* borrower = borrower_of(tick.plan, workload.id))
-      figures.borrowed_vcpus = borrower->cpus.size();
     if (const auto* instance = placed_instance(tick.plan, workload.id)) {
       figures.score = instance->score;
       figures.service_pressure = instance->pressure;

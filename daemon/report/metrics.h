@@ -20,10 +20,8 @@ struct WorkloadFigures {
   std::optional<double> cpu_cores;
   std::optional<double> cpu_time_s;  // since its cgroup was made
   std::optional<std::uint64_t> memory_bytes;
-  std::optional<int> vcpus;                   // the request
-  std::size_t pinned_vcpus = 0;               // 0: not pinned
-  std::optional<std::size_t> lent_vcpus;      // of an instance; nullopt without interference.borrow
-  std::optional<std::size_t> borrowed_vcpus;  // of best-effort work; likewise
+  std::optional<int> vcpus;      // the request
+  std::size_t pinned_vcpus = 0;  // 0: not pinned
   std::optional<double> score;
   std::optional<double> cpu_pressure_some_avg10;  // percent
   std::optional<double> service_pressure;         // 0..1

@@ -210,35 +210,10 @@ std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& work
   return asked.vcpus;
 }
 
-namespace {
-
-const model::BorrowingFindings* borrowing_of(const model::Plan& plan) {
-  const auto& findings = plan.findings.interference;
-  return findings && findings->borrowing ? &*findings->borrowing : nullptr;
-}
-
-template <typename Values>
-auto* value_of(const Values& values, const std::string& id) {
-  const auto found = values.find(id);
-  return found == values.end() ? nullptr : &found->second;
-}
-
-}  // namespace
-
 const std::string* why_left_alone(const Tick& tick, const model::Workload& workload) {
   const auto found = tick.left_alone.find(workload.id);
   if (found != tick.left_alone.end()) return &found->second.reason;
   return workload.left_alone ? &*workload.left_alone : nullptr;
-}
-
-const model::Lender* lender_of(const model::Plan& plan, const std::string& id) {
-  const auto* borrowing = borrowing_of(plan);
-  return borrowing != nullptr ? value_of(borrowing->lenders, id) : nullptr;
-}
-
-const model::Borrower* borrower_of(const model::Plan& plan, const std::string& id) {
-  const auto* borrowing = borrowing_of(plan);
-  return borrowing != nullptr ? value_of(borrowing->borrowers, id) : nullptr;
 }
 
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id) {
@@ -335,6 +310,18 @@ std::string state_json(const model::Plan& plan, const model::Advertised& adverti
   return model::json_text(document);
 }
 
+namespace {
+
+// Of best-effort work: that of its group, if it is a low one.
+json priority_json(const model::Snapshot& snapshot, const model::Workload& workload) {
+  if (workload.workload_class != model::WorkloadClass::best_effort) return nullptr;
+  const auto* group = model::group_of(snapshot, workload.id);
+  const auto priority = group != nullptr ? model::priority_of(*group) : std::nullopt;
+  return priority ? json(to_string(*priority)) : json(nullptr);
+}
+
+}  // namespace
+
 std::string workloads_json(const Tick& tick) {
   const Observer& observer = tick.observer;
   json list = json::array();
@@ -345,8 +332,6 @@ std::string workloads_json(const Tick& tick) {
     const std::string* left_alone = why_left_alone(tick, workload);
     const bool managed = left_alone == nullptr;
     const auto* instance = placed_instance(tick.plan, workload.id);
-    const auto* lender = lender_of(tick.plan, workload.id);
-    const auto* borrower = borrower_of(tick.plan, workload.id);
     const Limits limits = limits_of(workload, tick.holdings);
     json item = {{"id", workload.id},
                  {"service", workload.service},
@@ -357,8 +342,7 @@ std::string workloads_json(const Tick& tick) {
                  {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},
                  {"effective_cpus", reading->second.effective_cpus.to_string()},
-                 {"lent_cpus", lender == nullptr ? json(nullptr) : json(lender->state.cpus.to_string())},
-                 {"borrowed_cpus", borrower == nullptr ? json(nullptr) : json(borrower->cpus.to_string())},
+                 {"cpu_priority", priority_json(observer.snapshot(), workload)},
                  {"cpu_cores", nullptr},
                  {"memory_bytes", nullptr},
                  {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},

@@ -67,9 +67,7 @@ struct StatusReport {
   std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;
-  std::size_t relocations = 0;          // stragglers that this host cannot help
-  std::uint64_t lending_misses = 0;     // targets of lenders that were missed, since the start
-  std::uint64_t lending_withdrawn = 0;  // vCPUs that were taken back from best-effort work
+  std::size_t relocations = 0;  // stragglers that this host cannot help
   EvictionCounts evictions;
   // Of the last plan, where the policy ran; and the advertised part of it.
   std::optional<model::OversellFindings> oversell;
@@ -113,10 +111,6 @@ const std::string* why_left_alone(const Tick& tick, const model::Workload& workl
 
 // The plan's place for a workload; nullptr where it is not placed.
 const model::PlacedInstance* placed_instance(const model::Plan& plan, const std::string& id);
-// The workload as a lender or a borrower of vCPUs; null if the plan does not list it as one.
-const model::Lender* lender_of(const model::Plan& plan, const std::string& id);
-const model::Borrower* borrower_of(const model::Plan& plan, const std::string& id);
-
 // Each one line, without a trailing newline.
 std::string status_json(const StatusReport& report);
 std::string workloads_json(const Tick& tick);

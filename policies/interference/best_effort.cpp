@@ -37,8 +37,7 @@ std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand,
 }  // namespace
 
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
-                         const std::vector<const model::Workload*>& workloads,
-                         const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
+                         const std::vector<const model::Workload*>& workloads, const model::CpuSet& of_others,
                          const PoolHold& hold, InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
   const model::CpuSet pool = best_effort_pool(occupancy, demand);
@@ -52,12 +51,8 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
   for (const model::Workload* workload : workloads) {
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
     const auto& allowed = workload->allowed_cpus;
-    model::CpuSet within;
-    if (allowed) within = pool & *allowed;
-    const auto lent = borrowed.find(workload->id);
-    if (lent != borrowed.end()) within = (allowed ? within : pool) | lent->second;
-    model::CpuSet target = allowed || lent != borrowed.end() ? within : pool;
-    const bool young = lent == borrowed.end() && !workload->cpus.empty() && !workload->left_alone &&
+    model::CpuSet target = allowed ? pool & *allowed : pool;
+    const bool young = !workload->cpus.empty() && !workload->left_alone &&
                        cools_down(*workload, hold.now, kHeldCooldowns * hold.cooldown_s);
     // It gets no more vCPUs, but loses those that an instance owns now.
     if (young && owned.empty()) continue;
@@ -76,12 +71,10 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     } else if (workload->cpus != target) {
       const std::string limits =
           allowed ? fmt::format("; its allowed CPUs {}", allowed->to_string()) : std::string();
-      const std::string loan =
-          lent != borrowed.end() ? fmt::format("; it borrows vCPUs {}", lent->second.to_string()) : "";
       proposal.actions.push_back({.what = model::Set{.workload = workload->id, .value = target},
                                   .policy = kPolicy,
                                   .decision = {},
-                                  .reason = fmt::format("{}{}{}", pool_text, limits, loan)});
+                                  .reason = pool_text + limits});
     }
     if (unpin && !workload->cpus.empty()) {
       proposal.actions.push_back(

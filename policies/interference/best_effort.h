@@ -18,14 +18,12 @@ struct PoolHold {
 
 // Adds to `proposal` the pool that latency-sensitive instances leave, and the pins that confine best-effort
 // workloads to it. Also adds the workloads that cannot be confined. Where no vCPU is owned, pins are lifted
-// instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id. `borrowed`:
-// by id, vCPUs that a confined workload may use beside the pool. `of_others`: open_to_all(). A workload is
-// left as it is if its owner keeps it off all owned vCPUs already, and if berth leaves it alone. A pin that
-// changed less than three cool-downs ago gets no more vCPUs, so that a service that crashes and starts again
-// and again does not have all of them written each time.
+// instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id.
+// `of_others`: open_to_all(). A workload is left as it is if its owner keeps it off all owned vCPUs already,
+// and if berth leaves it alone. A pin that changed less than three cool-downs ago gets no more vCPUs, so that
+// a service that crashes and starts again and again does not have all of them written each time.
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
-                         const std::vector<const model::Workload*>& workloads,
-                         const std::map<std::string, model::CpuSet>& borrowed, const model::CpuSet& of_others,
+                         const std::vector<const model::Workload*>& workloads, const model::CpuSet& of_others,
                          const PoolHold& hold, InterferenceProposal& proposal);
 
 }  // namespace berth::policies

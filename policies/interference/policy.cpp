@@ -4,8 +4,8 @@
 #include "model/count_text.h"
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
-#include "policies/interference/borrowing/borrowing.h"
 #include "policies/interference/homeless.h"
+#include "policies/interference/priority.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/queue.h"
 #include "policies/interference/resize.h"
@@ -333,30 +333,6 @@ bool nothing_is_left_to_services(const model::Snapshot& snapshot) {
          snapshot.topology.usable().is_subset_of(of_any_owner(snapshot.owned_cpus));
 }
 
-Borrowing borrow_vcpus(const Queue& queue, const Occupancy& occupancy, const BestEffortDemand& demand,
-                       const Workloads& workloads, const GrownRequests& stragglers, double now,
-                       const InterferenceSettings& settings) {
-  const bool any_idle = std::any_of(workloads.begin(), workloads.end(),
-                                    [](const model::Workload* workload) { return workload->cpu_idle; });
-  if (!settings.borrow && !any_idle) return {};
-  BorrowingInput input{.workloads = workloads,
-                       .node = occupancy.node(),
-                       .owners = {},
-                       .pool = best_effort_pool(occupancy, demand),
-                       .confined = {},
-                       .grown = stragglers,
-                       .now = now};
-  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
-    const Instance& instance = queue.instances[i];
-    if (instance.workload == nullptr || !occupancy.placed(i)) continue;
-    input.owners.emplace(instance.id,
-                         Owner{.cpus = occupancy.node().cpu_set(occupancy.tenant(i).cpus),
-                               .sensitivity = instance.model.model.k1 + instance.model.model.k2});
-  }
-  if (settings.borrow) input.confined = confined_to(input.pool, occupancy, workloads);
-  return decide_borrowing(input, settings);
-}
-
 }  // namespace
 
 InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const InterferenceSettings& settings,
@@ -424,12 +400,9 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   std::sort(moved.begin(), moved.end());
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
-  Borrowing borrowing =
-      borrow_vcpus(queue, placement.occupancy, demand, workloads, grown, snapshot.time, settings);
-  confine_best_effort(placement.occupancy, demand, workloads, borrowing.borrowed, of_others,
+  confine_best_effort(placement.occupancy, demand, workloads, of_others,
                       {.now = snapshot.time, .cooldown_s = repin_cooldown_s}, proposal);
-  proposal.findings.borrowing = std::move(borrowing.findings);
-  std::move(borrowing.actions.begin(), borrowing.actions.end(), std::back_inserter(proposal.actions));
+  propose_priorities(snapshot, settings.best_effort_priority, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });
   return proposal;

@@ -13,6 +13,9 @@ enum class Weighting { request, overlap };
 // How a placement is searched for.
 enum class Search { window, optimal };
 
+// The priority of best-effort work while any service runs (docs/decisions/priority.md).
+enum class BestEffortPriority { idle, weight, leave };
+
 // The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
 // docs/decisions/interference.md.
 struct InterferenceSettings {
@@ -36,9 +39,7 @@ struct InterferenceSettings {
   // docs/decisions/waiting.md: the most that the 99th percentile of an instance's waits for a vCPU may be; 0:
   // any.
   double max_runq_latency_s = 0;
-  // docs/decisions/borrowing.md
-  bool borrow = false;
-  int borrow_step = 1;  // vCPUs a tick
+  BestEffortPriority best_effort_priority = BestEffortPriority::idle;
 };
 
 }  // namespace berth::policies

@@ -15,17 +15,6 @@ model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDeman
   return cpus;
 }
 
-std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
-                                     const std::vector<const model::Workload*>& workloads) {
-  std::vector<std::string> ids;
-  if (occupancy.placed_count() == 0) return ids;
-  for (const model::Workload* workload : workloads) {
-    if (workload->workload_class != model::WorkloadClass::best_effort || workload->left_alone) continue;
-    if (!workload->allowed_cpus || workload->allowed_cpus->intersects(pool)) ids.push_back(workload->id);
-  }
-  return ids;
-}
-
 model::CpuSet owned_by_instances(const Occupancy& occupancy) {
   const Node& node = occupancy.node();
   model::CpuSet cpus;

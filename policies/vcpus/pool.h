@@ -4,20 +4,14 @@
 
 #include "model/cpu_set.h"
 #include "model/snapshot.h"
-#include "model/workload.h"
 #include "policies/vcpus/occupancy.h"
 
-#include <string>
 #include <vector>
 
 namespace berth::policies {
 
 // The vCPUs that latency-sensitive instances leave to best-effort work.
 model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand);
-
-// Ids of the best-effort workloads that are confined to the pool, ascending. None where no vCPU is owned.
-std::vector<std::string> confined_to(const model::CpuSet& pool, const Occupancy& occupancy,
-                                     const std::vector<const model::Workload*>& workloads);
 
 // The vCPUs of all placed instances.
 model::CpuSet owned_by_instances(const Occupancy& occupancy);

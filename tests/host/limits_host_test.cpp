@@ -102,10 +102,10 @@ struct Engine {
   std::vector<LogEntry> look(config::ForeignWriter on_foreign = config::ForeignWriter::yield) {
     now += 1;
     observer->take_changes();
-    auto entries = enforcer->follow(observer->found(), now);
+    auto entries = enforcer->follow(observer->found(), observer->groups(), now);
     observer->read_again(kId);
     observer->read(now);
-    auto more = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
+    auto more = enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
     entries.insert(entries.end(), more.begin(), more.end());
     observer->assemble(
         {.holdings = enforcer->holdings(), .left_alone = enforcer->left_alone(), .overrides = *overrides});
@@ -115,7 +115,7 @@ struct Engine {
     model::Plan plan;
     plan.time = now;
     for (const auto& what : wanted) plan.actions.push_back({what, "straggler", "d-1", "because"});
-    return enforcer->apply(plan, observer->snapshot(), observer->found(), 5s);
+    return enforcer->apply(plan, observer->snapshot(), observer->found(), observer->groups(), 5s);
   }
   std::vector<LogEntry> quota(std::optional<double> cores) {
     return apply({model::Set{kId, model::CpuQuota{cores}}});
@@ -354,7 +354,7 @@ TEST_F(LimitsHostTest, IdlePriorityOfAUnitGivesItsWeightBack) {
   start_configured("CPUWeight=300\n");
   ASSERT_EQ(content(kGroup / "cpu.weight"), "300");
   Engine& berth = start();
-  for (const auto& entry : berth.apply({model::Set{kId, model::IdlePriority{}}}))
+  for (const auto& entry : berth.apply({model::Set{kId, model::LowPriority::idle}}))
     EXPECT_EQ(entry.result, "applied") << entry.error.value_or("");
   EXPECT_EQ(content(kGroup / "cpu.idle"), "1");
   EXPECT_NE(content(kGroup / "cpu.weight"), "300");

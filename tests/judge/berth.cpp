@@ -43,6 +43,7 @@ Berth::Berth(const Host& host, const policies::InterferenceSettings& settings,
                                       : policies::testing::latency_sensitive(
                                             id_of(group), host.services[group].vcpus, kStart - kAge_s));
     snapshot_.workloads.back().usage = {};
+    if (host.is_batch(group)) snapshot_.groups.push_back({.id = id_of(group)});
   }
 }
 
@@ -66,13 +67,18 @@ void Berth::decide(Kernel& kernel, const std::vector<Reading>& readings) {
   for (int number = 0; number < host_.groups(); ++number) {
     const model::Workload& workload = snapshot_.workloads[number];
     Group group = kernel.group(number);
-    const model::CpuSet& cpus = workload.cpus.empty() ? snapshot_.topology.all() : workload.cpus;
+    const bool anywhere = workload.cpus.empty() || (batch_anywhere_ && host_.is_batch(number));
+    const model::CpuSet& cpus = anywhere ? snapshot_.topology.all() : workload.cpus;
     CpuMask mask;
     for (const int cpu : cpus) mask.set(static_cast<std::size_t>(cpu));
-    const bool idle = workload.cpu_idle;
-    if (group.mask == mask && group.idle == idle) continue;
+    const auto* batch = model::find_group(snapshot_, workload.id);
+    const auto priority = batch != nullptr ? batch->held : std::nullopt;
+    const bool idle = priority == model::LowPriority::idle;
+    const double weight = priority == model::LowPriority::weight ? kLeastWeight : Group().weight;
+    if (group.mask == mask && group.idle == idle && group.weight == weight) continue;
     group.mask = mask;
     group.idle = idle;
+    group.weight = weight;
     kernel.set_group(number, group);
   }
 }

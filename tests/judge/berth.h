@@ -14,6 +14,9 @@
 
 namespace berth::judge {
 
+// cpu.weight of 100 is 1024 of the kernel's.
+inline constexpr double kLeastWeight = 10.24;
+
 // The host as berth reads it.
 model::Topology topology_of(const std::vector<CpuPlace>& places);
 
@@ -24,6 +27,8 @@ class Berth {
   Berth(const Host& host, const policies::InterferenceSettings& settings,
         const std::map<std::string, model::ServiceProfile>& learned = {}, bool learns = false);
 
+  // From here on, pins of the batch are not carried out: what berth's priority does without its walls.
+  void leave_batch_anywhere() { batch_anywhere_ = true; }
   // One tick: reads, decides, and carries the plan out.
   void decide(Kernel& kernel, const std::vector<Reading>& readings);
   const std::map<std::string, model::ServiceProfile>& learned() const { return learner_.services(); }
@@ -34,6 +39,7 @@ class Berth {
   model::Snapshot snapshot_;
   model::Standing standing_;
   bool learns_;
+  bool batch_anywhere_ = false;
   std::vector<std::string> warnings_;
   daemon::Learner learner_;
 };

@@ -97,7 +97,7 @@ TEST(Judge, BerthGivesServicesVcpusOfTheirOwn) {
 
 TEST(Judge, TheSameSeedsGiveTheSameFiguresWithAnyNumberOfThreads) {
   const std::vector<Row> rows{{}, {.name = {}, .use = 0.2}};
-  const std::vector<Way> ways{way_named("PerfIso"), way_named("berth, borrow")};
+  const std::vector<Way> ways{way_named("PerfIso"), way_named("berth")};
   const auto figures = [&](unsigned jobs) {
     std::vector<std::vector<std::vector<Figures>>> found;
     judge_rows(rows, ways, {}, kWindow, 2, jobs, [&](std::size_t row, const auto& by_seed) {
@@ -145,23 +145,26 @@ TEST(Judge, QuantilesOfAServiceAloneAreThoseAlone) {
   EXPECT_EQ(figures.violations, 0);
 }
 
-TEST(Judge, BerthLendsWhatServicesDoNotUse) {
-  const Host host = draw_host({.name = {}, .use = 0.1}, 1);
+TEST(Judge, BerthGivesTheBatchItsPriority) {
+  const Host host = draw_host({}, 1);
   const Alone alone = alone_on(host, {}, kWindow, 1);
-  const auto most_cpus_of_batch = [&](bool borrow) {
-    std::size_t most = 0;
-    const Way way{
-        .name = "berth", .begin = same_priority, .period = kSecond, .make = [&](const Host& it) {
-          const auto berth = std::make_shared<Berth>(it, policies::InterferenceSettings{.borrow = borrow});
-          return [&, berth, ticks = 0](Kernel& kernel, const std::vector<Reading>& readings) mutable {
-            berth->decide(kernel, readings);
-            if (++ticks > 5) most = std::max(most, kernel.group(host.groups() - 1).mask.count());
-          };
-        }};
+  const auto batch_after = [&](policies::BestEffortPriority priority) {
+    Group last;
+    const Way way{.name = "berth", .begin = same_priority, .period = kSecond, .make = [&](const Host& it) {
+                    const auto berth = std::make_shared<Berth>(
+                        it, policies::InterferenceSettings{.best_effort_priority = priority});
+                    return [&, berth](Kernel& kernel, const std::vector<Reading>& readings) {
+                      berth->decide(kernel, readings);
+                      last = kernel.group(host.groups() - 1);
+                      EXPECT_FALSE(kernel.group(0).idle);
+                    };
+                  }};
     judge(host, way, alone, {}, kWindow, 1);
-    return most;
+    return last;
   };
-  EXPECT_GT(most_cpus_of_batch(true), most_cpus_of_batch(false));
+  EXPECT_TRUE(batch_after(policies::BestEffortPriority::idle).idle);
+  EXPECT_EQ(batch_after(policies::BestEffortPriority::weight).weight, kLeastWeight);
+  EXPECT_FALSE(batch_after(policies::BestEffortPriority::leave).idle);
 }
 
 TEST(Judge, BerthLearnsModelsOfServices) {

@@ -18,12 +18,10 @@ namespace berth::judge {
 
 namespace {
 
+using policies::BestEffortPriority;
 using policies::InterferenceSettings;
 using policies::Search;
 using Groups = std::vector<Group>;
-
-// cpu.weight of 100 is 1024 of the kernel's.
-constexpr double kLeastWeight = 10.24;
 
 CpuMask mask_of(const model::CpuSet& cpus) {
   CpuMask mask;
@@ -184,13 +182,15 @@ Way::Change make(const Host& host) {
   return [&host](Kernel& kernel, const std::vector<Reading>& readings) { change(host, kernel, readings); };
 }
 
-Way berth_way(std::string name, const InterferenceSettings& settings, bool learned = false) {
+Way berth_way(std::string name, const InterferenceSettings& settings, bool learned = false,
+              bool batch_anywhere = false) {
   return {.name = std::move(name),
           .begin = same_priority,
           .period = kSecond,
-          .make = [settings, learned](const Host& host) -> Way::Change {
+          .make = [settings, learned, batch_anywhere](const Host& host) -> Way::Change {
             const auto berth = std::make_shared<Berth>(
                 host, settings, learned ? host.learned : std::map<std::string, model::ServiceProfile>());
+            if (batch_anywhere) berth->leave_batch_anywhere();
             return [berth](Kernel& kernel, const std::vector<Reading>& readings) {
               berth->decide(kernel, readings);
             };
@@ -217,9 +217,10 @@ std::vector<Way> all_ways() {
       berth_way("berth", {}),
       berth_way("berth, optimal", {.search = Search::optimal}),
       berth_way("berth, be_avoid_siblings", {.be_avoid_siblings = true}),
-      berth_way("berth, borrow", {.borrow = true}),
-      berth_way("berth, optimal, borrow", {.search = Search::optimal, .borrow = true}),
-      berth_way("berth, borrow, waits of 5 ms", {.max_runq_latency_s = 5e-3, .borrow = true}),
+      berth_way("berth, waits of 5 ms", {.max_runq_latency_s = 5e-3}),
+      berth_way("berth, least weight", {.best_effort_priority = BestEffortPriority::weight}),
+      berth_way("berth, batch idle anywhere", {}, false, true),
+      berth_way("berth, leaves the priority", {.best_effort_priority = BestEffortPriority::leave}),
       berth_way("berth, learned", {}, true),
       berth_way("berth, optimal, learned", {.search = Search::optimal}, true),
   };

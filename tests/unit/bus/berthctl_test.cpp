@@ -364,8 +364,7 @@ TEST_F(BerthctlOnTheBus, SetsAWorkload) {
 TEST_F(BerthctlOnTheBus, TakesBackWhatWasSet) {
   const Ran ran = berthctl(std::string("set ") + kWeb + " --reset priority=3");
   EXPECT_EQ(ran.exit, 0) << ran.err;
-  EXPECT_EQ(control_.settings[kWeb], (std::map<std::string, std::string>{{"borrow", ""},
-                                                                         {"class", ""},
+  EXPECT_EQ(control_.settings[kWeb], (std::map<std::string, std::string>{{"class", ""},
                                                                          {"deadline", ""},
                                                                          {"evictable", ""},
                                                                          {"force", ""},

@@ -230,7 +230,6 @@ TEST(Judge, OfAWildcardAUsersGroupGetsOnlyWhatLowersIt) {
   rich.vcpus = 8;
   rich.memory_bytes = std::uint64_t{64} << 30;
   rich.priority = 1000;
-  rich.borrow = false;
   rich.evictable = true;
   const auto judgement = judge_with(kUserUnit, {rich}, foreign(3));
   ASSERT_TRUE(judgement.verdict);

@@ -157,12 +157,13 @@ TEST_F(SamplerTest, SettingsAreReadInTurnsAndAfterARefresh) {
   EXPECT_EQ(sample().cpus, model::CpuSet{5});
 }
 
-TEST_F(SamplerTest, IdlePriorityIsReadInEachSampleWhileItLasts) {
+TEST_F(SamplerTest, IdlePriorityIsReadWhileItIsWanted) {
   tree.write("a", "cpu.idle", "1\n");
-  EXPECT_EQ(sample().value(Attribute::cpu_idle), std::nullopt) << "not wanted";
+  EXPECT_EQ(sample().value(Attribute::cpu_idle), std::nullopt);
   sampler.want(Attribute::cpu_idle, true);
   EXPECT_EQ(sample().value(Attribute::cpu_idle), Value(CpuIdle{.idle = true}));
   tree.write("a", "cpu.idle", "0\n");
+  sampler.refresh("a");
   EXPECT_EQ(sample().value(Attribute::cpu_idle), Value(CpuIdle()));
 }
 

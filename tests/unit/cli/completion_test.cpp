@@ -116,7 +116,7 @@ TEST(BashCompletion, OffersModesAndSettings) {
 TEST(BashCompletion, OffersWhatASettingMayBe) {
   EXPECT_EQ(completed("set web", "class="), (Names{"latency-sensitive", "best-effort"}));
   EXPECT_EQ(completed("set web", "evictable=f"), (Names{"false"}));
-  EXPECT_EQ(completed("set web", "borrow=t"), (Names{"true"}));
+  EXPECT_EQ(completed("set web", "force=t"), (Names{"true"}));
 }
 
 class BashWorkloads : public testing::Test {

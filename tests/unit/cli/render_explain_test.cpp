@@ -60,16 +60,17 @@ TEST_F(RenderExplanation, AnInstanceThatWaitsForVcpusHasItsCause) {
               HasSubstr("wait 12.5 ms for a vCPU (99th percentile), cause vcpus: it keeps 1.9"));
 }
 
-TEST_F(RenderExplanation, AnInstanceSaysWhatItLends) {
-  workload.pin.emplace();
-  EXPECT_THAT(text_of(explanation), Not(HasSubstr("lends")));
-  model::Lender& lender = workload.lending.emplace();
-  lender.state.cpus = model::CpuSet::range(2, 3);
-  lender.delay_s = 0.002;
-  lender.target_s = 0.01;
+TEST_F(RenderExplanation, BestEffortWorkSaysItsPriority) {
+  workload.pool.emplace();
+  EXPECT_THAT(text_of(explanation), Not(HasSubstr("priority")));
+  model::BestEffortGroup& group = workload.group.emplace();
+  group.id = "batch.slice";
+  EXPECT_THAT(text_of(explanation), HasSubstr("has its usual CPU priority; it is in the group batch.slice"));
+  group.held = model::LowPriority::idle;
   EXPECT_THAT(text_of(explanation),
-              HasSubstr("lends vCPUs 2-3 to best-effort work; its threads wait 2 ms for "
-                        "a vCPU, the target is 10 ms"));
+              HasSubstr("runs only while no service wants the vCPU; it is in the group batch.slice"));
+  group.id = workload.workload.id;
+  EXPECT_THAT(text_of(explanation), HasSubstr("it is a group of its own"));
 }
 
 TEST_F(RenderExplanation, AVictimsCostIsTermByTerm) {

@@ -116,6 +116,16 @@ TEST(RenderStatus, AServiceThatIsWarnedOfIsNamedOnceWithTheNumberThatWouldDo) {
   EXPECT_THAT(text, Not(HasSubstr("no vCPUs")));
 }
 
+TEST(RenderStatus, AServiceWithoutVcpusIsNamedThoughItIsWarnedOfThePriority) {
+  Document document = status();
+  document["unplaceable"].push_back({{"workload", "web"}, {"reason", "no domain is free"}});
+  document["warnings"].push_back(
+      {{"workload", "web"}, {"cause", "priority"}, {"vcpus", nullptr}, {"reason", "it competes"}});
+  const std::string text = shown(document);
+  EXPECT_THAT(text, HasSubstr("\n  warning       web: it competes\n"));
+  EXPECT_THAT(text, HasSubstr("\n  no vCPUs      web: no domain is free\n"));
+}
+
 TEST(RenderStatus, NamesReservedVcpusThatTheHostLacks) {
   Document document = status();
   document["absent_reserved_cpus"] = "20-23";
@@ -181,6 +191,17 @@ TEST(RenderList, DashesStandForWhatIsNotKnown) {
             "  -   2.00  "
             "       -\n"
             "\n* left alone:\n  machine.slice/x.scope: read-only\n");
+}
+
+TEST(RenderList, ALowPriorityIsAColumnWhereAnyWorkHasOne) {
+  auto document = Document::parse(R"({"workloads":[{"id":"a","cpu_priority":"idle"},{"id":"b"}]})");
+  const auto text = [&document] {
+    return text_of_render([&](std::ostream& out) { render_list(out, document, {}); });
+  };
+  EXPECT_THAT(text(), HasSubstr("  PRIORITY\n"));
+  EXPECT_THAT(text(), HasSubstr("  idle"));
+  document["workloads"][0]["cpu_priority"] = nullptr;
+  EXPECT_THAT(text(), Not(HasSubstr("PRIORITY")));
 }
 
 TEST(RenderList, NoWorkloadsIsSaid) {

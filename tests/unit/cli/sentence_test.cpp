@@ -39,10 +39,12 @@ TEST(Sentence, OfALimit) {
             "web now has its memory on NUMA node 0 (before: all NUMA nodes)");
   EXPECT_EQ(said("restore", "restored", "cpuset.mems", "0-1", ""),
             "web may have memory on all NUMA nodes again (before: NUMA nodes 0-1)");
-  EXPECT_EQ(said("set-cpu-idle", "applied", "cpu.idle", "0 300", "1"),
+  EXPECT_EQ(said("set-cpu-priority", "applied", "cpu.idle", "0 300", "1"),
             "web has a CPU priority of idle now (before: weight 300)");
-  EXPECT_EQ(said("set-cpu-idle", "observed", "cpu.idle", "1", "0"),
+  EXPECT_EQ(said("set-cpu-priority", "observed", "cpu.idle", "1", "0"),
             "berth would set the CPU priority of web to weight 100 (now idle)");
+  EXPECT_EQ(said("set-cpu-priority", "observed", "cpu.idle", "", "1"),
+            "berth would set the CPU priority of web to idle (now the usual one)");
   EXPECT_EQ(said("set-memory-high", "applied", "memory.high", "max", "1610612736"),
             "web has a memory limit of 1.5 GiB now (before: no limit)");
   EXPECT_EQ(said("restore", "restored", "cpu.max", "150000 100000", "max 100000"),

@@ -107,8 +107,7 @@ budget = "5ms"
 min_gain = 0.1
 max_moves = 3
 max_runq_latency = "5ms"
-borrow = true
-borrow_step = 2
+best_effort_priority = "weight"
 shared_domain = "socket"
 window_step = 4
 allow_cross_socket = true
@@ -135,8 +134,7 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_DOUBLE_EQ(interference.min_gain, 0.1);
   EXPECT_EQ(interference.max_moves, 3);
   EXPECT_DOUBLE_EQ(interference.max_runq_latency_s, 0.005);
-  EXPECT_TRUE(interference.borrow);
-  EXPECT_EQ(interference.borrow_step, 2);
+  EXPECT_EQ(interference.best_effort_priority, policies::BestEffortPriority::weight);
   EXPECT_EQ(interference.shared_domain, model::DomainKind::socket);
   EXPECT_EQ(interference.window_step, 4);
   EXPECT_TRUE(interference.allow_cross_socket);
@@ -162,7 +160,6 @@ vcpus = 4
 memory = "2G"
 priority = 100
 evictable = false
-borrow = false
 force = true
 deadline = "10min"
 
@@ -183,13 +180,30 @@ memory = 4096
   EXPECT_EQ(web.memory_bytes, 2ULL << 30U);
   EXPECT_EQ(web.priority, 100);
   EXPECT_EQ(web.evictable, false);
-  EXPECT_EQ(web.borrow, false);
   EXPECT_EQ(web.force, true);
   EXPECT_EQ(web.deadline_s, 600);
   const auto& batch = parsed->rules[1];
-  EXPECT_EQ(batch.origin, "b.toml:13");
+  EXPECT_EQ(batch.origin, "b.toml:12");
   EXPECT_EQ(batch.memory_bytes, 4096U);
   EXPECT_FALSE(batch.service || batch.vcpus || batch.priority || batch.evictable || batch.deadline_s);
+}
+
+TEST(Parse, SettingsOfBorrowingDoNothingAndAreWarnedOf) {
+  constexpr const char* kText =
+      "interference.borrow = true\ninterference.borrow_step = \"x\"\n[[workload]]\nmatch = \"a\"\nborrow = false\n";
+  constexpr const char* kWhy =
+      "does nothing any more, as best-effort work has idle priority (interference.best_effort_priority); the "
+      "next release refuses it";
+  const auto parsed = parse(kText, "b.toml");
+  ASSERT_TRUE(parsed) << parsed.error().message();
+  std::vector<std::string> expected;
+  for (const char* name : {"b.toml:1:14: interference.borrow ", "b.toml:2:14: interference.borrow_step ",
+                           "b.toml:5:1: borrow "})
+    expected.push_back(std::string(name) + kWhy);
+  EXPECT_EQ(parsed->warnings, expected);
+  Settings settings;
+  ASSERT_TRUE(override_setting(settings, "interference.borrow=true"));
+  EXPECT_EQ(settings.warnings, std::vector<std::string>{std::string("interference.borrow ") + kWhy});
 }
 
 TEST(Parse, HalfWrittenDocumentsAreRefusedWithTheirPosition) {
@@ -300,7 +314,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
       {"[[workload]]\nmatch = \"a\"\ncolour = 2",
        "b.toml:3:1: unknown key \"colour\" in [[workload]]; known there: match, class, service, vcpus, "
        "memory, "
-       "priority, evictable, borrow, force, deadline, progress"},
+       "priority, evictable, force, deadline, progress"},
   });
 }
 

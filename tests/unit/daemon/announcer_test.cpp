@@ -51,6 +51,16 @@ TEST(AnnouncerTest, AServiceThatAPinWouldCutAndOneThatIsThrottledAreNamed) {
   EXPECT_EQ(said(announcer, plan, true), "");
 }
 
+TEST(AnnouncerTest, AServiceBesideBestEffortWorkOfTheSamePriorityIsNamed) {
+  model::Plan plan;
+  plan.findings.interference.emplace().warnings = {
+      {.workload = "web/a", .cause = model::WarningCause::priority, .vcpus = {}, .reason = "it competes"}};
+  Announcer announcer;
+  const std::string text = said(announcer, plan, true);
+  EXPECT_NE(text.find("web/a: is not protected: it competes"), std::string::npos) << text;
+  EXPECT_EQ(said(announcer, plan, true), "");
+}
+
 TEST(AnnouncerTest, AServiceThatIsThrottledNowAndThenIsNamedOnceInTenMinutes) {
   model::Plan calm;
   calm.findings.interference.emplace();

@@ -172,28 +172,13 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   made.fixed = {.cpu = one_in(6),
                 .memory = one_in(6),
                 .life = one_in(6),
-                .memory_nodes = one_in(6),
-                .cpu_idle = one_in(6)};
+                .memory_nodes = one_in(6)};
   if (one_in(6)) made.left_alone = "it owns vCPUs 1,3";
-  made.cpu_idle = one_in(4);
   if (one_in(4)) made.others[Attribute::cpu_burst] = CpuBurst{200'000};
   if (one_in(6)) made.fixed.others.insert(Attribute::cpu_burst);
-  made.borrow = !one_in(4);
   made.force = one_in(4);
   made.shares = one_in(6);
   if (one_in(4)) made.user = 1000;
-  if (one_in(4)) {
-    LendingState& state = made.lending.emplace();
-    state.cpus = CpuSet::parse("1,3").value();
-    if (one_in(2)) state.changed_at = *amounts(1e9);
-    if (one_in(2)) state.quiet_since = *amounts(1e9);
-    if (one_in(2)) state.usual_delay_s = *fractions();
-    if (one_in(2)) state.usual_cpi = *amounts(10);
-    if (one_in(2)) state.measured_at = *amounts(1e9);
-    if (one_in(2)) state.cpi = *amounts(10);
-    state.pause_s = *amounts(600);
-    if (one_in(2)) state.paused_until = *amounts(1e9);
-  }
   if (one_in(4)) made.memory_nodes = CpuSet::parse("0-1").value();
   if (one_in(4)) made.evicted_at = *amounts(1e9);
   if (one_in(4)) made.straggled_at = *amounts(1e9);
@@ -307,6 +292,14 @@ Snapshot snapshot(const SnapshotShape& shape) {
   for (int index = 0; index < workloads; ++index) made.workloads.push_back(workload(made, shape, free));
   std::sort(made.workloads.begin(), made.workloads.end(),
             [](const Workload& a, const Workload& b) { return a.id < b.id; });
+  for (const Workload& workload : made.workloads) {
+    if (!one_in(3)) continue;
+    BestEffortGroup& group = made.groups.emplace_back();
+    group.id = workload.id;
+    if (one_in(2)) group.held = *gen::element(LowPriority::idle, LowPriority::weight);
+    if (one_in(2)) group.owner = *gen::element(LowPriority::idle, LowPriority::weight);
+    group.fixed = one_in(4);
+  }
   if (!made.workloads.empty() && !made.topology.gpus().empty() && one_in(2)) {
     std::vector<Gpu> gpus = made.topology.gpus();
     gpus.front().holder = made.workloads.front().id;

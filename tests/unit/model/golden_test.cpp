@@ -161,7 +161,7 @@ TEST(Golden, TablesNameTheMembersThatAreRead) {
   pending.room_cpu_cores = 1;
   EXPECT_EQ(table("snapshot.md", "## `pending[]`"), names_of(pending));
   EXPECT_EQ(table("snapshot.md", "| member of a stage |"), names_of(SparkStage()));
-  EXPECT_EQ(table("plan.md", "| member of a lender |"), names_of(Lender()));
+  EXPECT_EQ(table("snapshot.md", "## `best_effort_groups[]`"), names_of(BestEffortGroup()));
 }
 
 // They leave out what explains itself.

@@ -48,9 +48,11 @@ TEST(PlanJson, ReadsEveryKindOfAction) {
             Action::What(Set{"w", MemoryNodes{CpuSet::parse("0,2").value()}}));
   EXPECT_EQ(only_action(R"("kind":"set-memory-nodes","workload":"w","nodes":null)").what,
             Action::What(GiveBack{"w", Attribute::memory_nodes}));
-  EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":true)").what,
-            Action::What(Set{"w", IdlePriority{}}));
-  EXPECT_EQ(only_action(R"("kind":"set-cpu-idle","workload":"w","idle":false)").what,
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-priority","workload":"w","cpu_priority":"idle")").what,
+            Action::What(Set{"w", LowPriority::idle}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-priority","workload":"w","cpu_priority":"weight")").what,
+            Action::What(Set{"w", LowPriority::weight}));
+  EXPECT_EQ(only_action(R"("kind":"set-cpu-priority","workload":"w","cpu_priority":null)").what,
             Action::What(GiveBack{"w", Attribute::cpu_idle}));
   EXPECT_EQ(only_action(R"("kind":"set-cpu-burst","workload":"w","cpu_burst_us":200000)").what,
             Action::What(Set{"w", CpuBurst{200'000}}));
@@ -123,32 +125,6 @@ TEST(PlanJson, RefusesADomainThatIsNoNumber) {
   for (const char* name : {"x", "-1", "01", "", "99999999999"})
     EXPECT_THAT(error_of(with_domains(std::string("{\"") + name + "\":0}")),
                 HasSubstr("is not the number of a domain"));
-}
-
-TEST(PlanJson, WritesBorrowingAsTheContractHasIt) {
-  Plan plan;
-  BorrowingFindings& findings = plan.findings.interference.emplace().borrowing.emplace();
-  Lender& lender = findings.lenders["w"];
-  lender.withdrawn = {3};
-  lender.use_cores = 0.5;
-  lender.delay_s = 0.002;
-  lender.missed = true;
-  lender.reason = "waits";
-  lender.state.cpus = {2};
-  lender.state.usual_delay_s = 0.001;
-  lender.state.pause_s = 10;
-  lender.state.paused_until = 1000;
-  findings.borrowers["b"] = {.cpus = {2}, .reason = "borrows from w"};
-  const std::string text = to_json(plan);
-  EXPECT_THAT(
-      text,
-      HasSubstr(
-          R"("borrowing":{"lenders":{"w":{"withdrawn":"3","use":0.5,"runq_latency_s":0.002,"target_s":null,)"
-          R"("missed":true,"reason":"waits","state":{"cpus":"2","usual_delay_s":0.001,"pause_s":10,)"
-          R"("paused_until":1000}}},"borrowers":{"b":{"cpus":"2","reason":"borrows from w"}}})"));
-  const auto again = parse_plan(text);
-  ASSERT_TRUE(again) << again.error().message();
-  EXPECT_EQ(*again, plan);
 }
 
 TEST(PlanJson, WritesStragglerFindingsAsTheContractHasThem) {

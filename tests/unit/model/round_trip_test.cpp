@@ -102,6 +102,8 @@ InterferenceFindings some_interference() {
         {.workload = "web", .cause = WarningCause::quota, .vcpus = 3, .reason = "why"});
   if (*gen::arbitrary<bool>())
     findings.warnings.push_back({.workload = "web", .cause = WarningCause::place, .reason = "why"});
+  if (*gen::arbitrary<bool>())
+    findings.warnings.push_back({.workload = "web", .cause = WarningCause::priority, .reason = "why"});
   if (*gen::arbitrary<bool>()) findings.absent_reserved = CpuSet::range(20, 23);
   for (int more = *gen::inRange(0, 3); more > 0; --more) {
     WaitingInstance& waiting = findings.waiting[*testing::names()];
@@ -111,18 +113,6 @@ InterferenceFindings some_interference() {
     waiting.vcpus = *gen::inRange(0, 100);
     waiting.quieter = some_cpus();
     waiting.reason = *testing::names();
-    BorrowingFindings& borrowing = findings.borrowing.emplace();
-    Lender& lender = borrowing.lenders[*testing::names()];
-    lender.withdrawn = some_cpus();
-    lender.use_cores = *testing::amounts(60);
-    if (*gen::arbitrary<bool>()) lender.delay_s = *testing::amounts(60);
-    if (*gen::arbitrary<bool>()) lender.target_s = *testing::amounts(60);
-    lender.missed = *gen::arbitrary<bool>();
-    lender.reason = *testing::names();
-    lender.state.cpus = some_cpus();
-    lender.state.pause_s = *testing::amounts(600);
-    if (*gen::arbitrary<bool>()) lender.state.paused_until = *testing::amounts(1e9);
-    borrowing.borrowers[*testing::names()] = {.cpus = some_cpus(), .reason = *testing::names()};
   }
   return findings;
 }

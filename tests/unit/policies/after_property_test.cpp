@@ -53,6 +53,9 @@ model::Snapshot next_snapshot(testing::Draws& draws, std::map<std::string, int>&
       workload.spark = model::SparkIdentity{app, model::SparkRole::executor, name};
     }
   }
+  for (const std::string& name : names()) {
+    if (draws.chance(0.8)) made.groups.push_back({.id = name});
+  }
   return made;
 }
 
@@ -72,12 +75,6 @@ model::Plan next_plan(testing::Draws& draws, const model::Snapshot& snapshot) {
   if (draws.chance(0.8)) {
     auto& findings = made.findings.interference.emplace();
     if (draws.chance(0.3)) findings.unplaceable.push_back({"d", "no room"});
-    if (draws.chance(0.7)) {
-      findings.borrowing.emplace();
-      for (const std::string& name : names()) {
-        if (draws.chance(0.4)) findings.borrowing->lenders[name].state.cpus = {draws.number(0, 7)};
-      }
-    }
   }
   if (draws.chance(0.3)) made.findings.eviction.emplace().need_bytes = draws.chance(0.5) ? 1 : 0;
   if (draws.chance(0.8)) made.findings.oversell.emplace().cpu.utilisation = draws.fraction();
@@ -94,7 +91,27 @@ model::Plan next_plan(testing::Draws& draws, const model::Snapshot& snapshot) {
       made.actions.push_back({model::Set{id, quota}, "straggler", "", ""});
     }
   }
+  for (const std::string& name : names()) {
+    model::Action::What what = model::GiveBack{name, model::Attribute::cpu_idle};
+    if (draws.chance(0.7))
+      what = model::Set{name, draws.chance(0.5) ? model::LowPriority::idle : model::LowPriority::weight};
+    if (draws.chance(0.2)) made.actions.push_back({what, "interference", "", ""});
+  }
   return made;
+}
+
+// The priority that the group would have: of the newest action about it, if it was a group since then.
+std::optional<model::LowPriority> held_by(const std::vector<Tick>& ticks, const std::string& group) {
+  for (auto tick = ticks.rbegin(); tick != ticks.rend(); ++tick) {
+    if (find_group(tick->snapshot, group) == nullptr) return std::nullopt;
+    if (!tick->outcomes.assumed) continue;
+    for (const model::Action& action : tick->plan.actions) {
+      if (*action.workload() != group || action.attribute() != model::Attribute::cpu_idle) continue;
+      const auto* priority = action.sets<model::LowPriority>();
+      return priority != nullptr ? std::optional(*priority) : std::nullopt;
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<Tick> random_ticks(std::uint64_t seed) {
@@ -224,12 +241,6 @@ RC_GTEST_PROP(AfterProperty, IsWhatALookThroughAllTicksFinds, ()) {
     });
     const auto memory = standing.runs.find(id);
     RC_ASSERT((memory != standing.runs.end() ? memory->second.relocated_at : std::nullopt) == relocated);
-    std::optional<model::LendingState> lending;
-    if (const auto& found = last.plan.findings.interference; found && found->borrowing) {
-      const auto lender = found->borrowing->lenders.find(id);
-      if (lender != found->borrowing->lenders.end()) lending = lender->second.state;
-    }
-    RC_ASSERT(workload.lending == lending);
     const auto of = [](model::Attribute attribute) {
       return [attribute](const model::Action& action) { return action.attribute() == attribute; };
     };
@@ -245,7 +256,9 @@ RC_GTEST_PROP(AfterProperty, IsWhatALookThroughAllTicksFinds, ()) {
     };
     RC_ASSERT(workload.evicted_at.has_value() == last_action(ticks, workload, is_eviction).has_value());
   }
+  for (const model::BestEffortGroup& group : shown.groups) RC_ASSERT(group.held == held_by(ticks, group.id));
   model::take_off(shown);
+  for (const model::BestEffortGroup& group : shown.groups) RC_ASSERT(!group.held);
   for (const model::Workload& workload : shown.workloads)
     RC_ASSERT(workload.cpus.empty() && workload.cpu_quota_cores == kOwnQuota && !workload.evicted_at);
   for (const auto& [id, memory] : standing.runs) RC_ASSERT(find_workload(last.snapshot, id) != nullptr);

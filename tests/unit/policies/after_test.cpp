@@ -19,6 +19,7 @@ class AfterTest : public ::testing::Test {
       workload.id = id;
       workload.cgroup_id = snapshot.workloads.size();
     }
+    snapshot.groups = {{.id = "a"}, {.id = "batch.slice"}};
     settings.eviction.hold_s = 60;
   }
 
@@ -41,12 +42,16 @@ class AfterTest : public ::testing::Test {
       for (const auto& id : ids) tasks[id].straggler = true;
     });
   }
-  void lend(double time, const std::string& id, const model::CpuSet& cpus) {
+  void mark(double time, const std::string& group, std::optional<model::LowPriority> priority) {
     tick(time, [&](model::Plan& plan) {
-      auto& lender = plan.findings.interference.emplace().borrowing.emplace().lenders[id];
-      lender.state.cpus = cpus;
-      lender.state.pause_s = 20;
+      model::Action::What what = model::GiveBack{group, model::Attribute::cpu_idle};
+      if (priority) what = model::Set{group, *priority};
+      plan.actions.push_back({what, "interference", "", ""});
     });
+  }
+  std::optional<model::LowPriority> held_by(const std::string& group) {
+    model::put_on(standing, snapshot);
+    return find_group(snapshot, group)->held;
   }
   void evict(double time, const std::string& id) {
     tick(time, [&](model::Plan& plan) {
@@ -134,34 +139,30 @@ TEST_F(AfterTest, WhatIsPendingHasNoMemory) {
   EXPECT_EQ(standing, model::Standing());
 }
 
-TEST_F(AfterTest, RemembersTheStateOfALender) {
-  lend(10, "a", {2, 3});
-  ASSERT_TRUE(shown("a").lending);
-  EXPECT_EQ(shown("a").lending->cpus, (model::CpuSet{2, 3}));
-  EXPECT_EQ(shown("a").lending->pause_s, 20);
-  EXPECT_EQ(shown("b").lending, std::nullopt);
-  EXPECT_EQ(model::lenders(standing), std::set<std::string>{"a"});
+TEST_F(AfterTest, AGroupHasThePriorityThatThePlanGaveItLast) {
+  mark(10, "batch.slice", model::LowPriority::idle);
+  EXPECT_EQ(held_by("batch.slice"), model::LowPriority::idle);
+  EXPECT_EQ(held_by("a"), std::nullopt);
+  mark(11, "batch.slice", model::LowPriority::weight);
+  EXPECT_EQ(held_by("batch.slice"), model::LowPriority::weight);
+  EXPECT_EQ(standing.groups.at("batch.slice").held.since, 10);
+  EXPECT_EQ(standing.groups.at("batch.slice").held.changed_at, 11);
+  model::take_off(snapshot);
+  mark(12, "batch.slice", std::nullopt);
+  EXPECT_EQ(held_by("batch.slice"), std::nullopt);
 }
 
-TEST_F(AfterTest, WhoLendsNothingIsNoLender) {
-  lend(10, "a", {});
-  EXPECT_TRUE(shown("a").lending);
-  EXPECT_TRUE(model::lenders(standing).empty());
-}
-
-TEST_F(AfterTest, WithoutBorrowingAllLoansAreForgotten) {
-  lend(10, "a", {2});
+TEST_F(AfterTest, WhatIsNoGroupAnyMoreHasNoPriority) {
+  mark(10, "batch.slice", model::LowPriority::idle);
+  snapshot.groups.pop_back();
   tick(11);
-  EXPECT_EQ(shown("a").lending, std::nullopt);
-  lend(12, "a", {2});
-  model::forget_lending(standing);
-  EXPECT_EQ(shown("a").lending, std::nullopt);
+  snapshot.groups.push_back({.id = "batch.slice"});
+  EXPECT_EQ(held_by("batch.slice"), std::nullopt);
 }
 
-TEST_F(AfterTest, AnotherRunLendsNothing) {
-  lend(10, "a", {2});
-  restart("a");
-  EXPECT_EQ(shown("a").lending, std::nullopt);
+TEST_F(AfterTest, WhatIsNoGroupGetsNone) {
+  mark(10, "b", model::LowPriority::idle);
+  EXPECT_TRUE(standing.groups.empty());
 }
 
 TEST_F(AfterTest, RemembersWhoseExecutorWasEvictedAsLongAsMemoryIsShort) {
@@ -257,25 +258,20 @@ TEST_F(AfterTest, WhatItWouldHoldIsTakenOffAgain) {
   const model::Snapshot bare = snapshot;
   tick(1000, [](model::Plan& plan) {
     plan.actions.push_back({model::Set{"a", model::CpuSet{1}}, "interference", "", ""});
-    plan.actions.push_back({model::Set{"b", model::IdlePriority()}, "interference", "", ""});
   });
-  lend(1001, "a", {1});
+  mark(1001, "batch.slice", model::LowPriority::idle);
   EXPECT_EQ(shown("a").cpus, model::CpuSet{1});
-  EXPECT_TRUE(shown("b").cpu_idle);
-  // Since then its owner has set it, or another program owns it.
-  workload("b") = bare.workloads[1];
-  workload("b").fixed.cpu_idle = true;
-  EXPECT_FALSE(shown("b").cpu_idle);
-  workload("b").fixed.cpu_idle = false;
+  EXPECT_EQ(held_by("batch.slice"), model::LowPriority::idle);
   model::take_off(snapshot);
   EXPECT_EQ(snapshot.workloads, bare.workloads);
+  EXPECT_EQ(snapshot.groups, bare.groups);
 }
 
 TEST_F(AfterTest, ARecordedSnapshotShowsWhatStood) {
   workload("a").spark = model::SparkIdentity{"app-1", model::SparkRole::executor, "0"};
   evict(1000, "a");
   find_stragglers(1001, {"b"});
-  lend(1002, "c", {4});
+  mark(1002, "a", model::LowPriority::weight);
   model::put_on(standing, snapshot);
   model::Snapshot shown_again = snapshot;
   model::put_on({}, shown_again);

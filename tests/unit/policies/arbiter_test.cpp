@@ -247,23 +247,21 @@ TEST(ArbiterOrder, EvictsInTheOrderOfThePolicy) {
               ElementsAre("evict c", "evict a", "evict b", "pin a"));
 }
 
-TEST(ArbiterOrder, PriorityFallsBeforeVcpusComeAndRisesAfterTheyHaveGone) {
-  const auto idle = [](const std::string& workload, bool wanted) {
-    return model::Action{.what = wanted ? model::Action::What(model::Set{workload, model::IdlePriority()})
-                                        : model::GiveBack{workload, model::Attribute::cpu_idle},
+TEST(ArbiterOrder, PrioritiesOfGroupsComeBeforePins) {
+  auto snapshot = eight({pinned(best_effort("batch"), "4-5")});
+  snapshot.groups = {{.id = "batch"}, {.id = "others.slice"}};
+  const auto change = [](const std::string& group, bool wanted) {
+    return model::Action{.what = wanted ? model::Action::What(model::Set{group, model::LowPriority::idle})
+                                        : model::GiveBack{group, model::Attribute::cpu_idle},
                          .policy = "interference",
                          .decision = {},
                          .reason = "r"};
   };
-  auto snapshot = eight({pinned(best_effort("borrows"), "4-5"), pinned(best_effort("returns"), "4-7")});
-  snapshot.workloads[1].cpu_idle = true;
-  EXPECT_THAT(
-      steps(arbitrate(
-          snapshot,
-          {pin("borrows", "4-7"), idle("borrows", true), idle("returns", false), pin("returns", "4-5")}, {})),
-      ElementsAre("set-cpu-idle borrows", "pin returns", "pin borrows", "set-cpu-idle returns"));
-  EXPECT_THAT(arbitrate(snapshot, {idle("borrows", false), idle("returns", true)}, {}), IsEmpty())
-      << "it is so already";
+  EXPECT_THAT(steps(arbitrate(snapshot,
+                              {pin("batch", "4-7"), change("batch", true), change("others.slice", false),
+                               change("unknown.slice", true)},
+                              {})),
+              ElementsAre("set-cpu-priority batch", "set-cpu-priority others.slice", "pin batch"));
 }
 
 TEST(ArbiterOrder, ABurstEndsBeforeAQuotaFallsBelowIt) {

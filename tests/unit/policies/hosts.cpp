@@ -77,19 +77,18 @@ void apply(const model::Plan& plan, model::Snapshot& snapshot) {
       if (action.workload() == nullptr || *action.workload() != workload.id) continue;
       if (const auto* pin = action.sets<model::CpuSet>()) workload.cpus = *pin;
       if (action.gives_back(model::Attribute::cpus)) workload.cpus = {};
-      if (action.attribute() == model::Attribute::cpu_idle)
-        workload.cpu_idle = action.sets<model::IdlePriority>() != nullptr;
+    }
+    if (action.attribute() != model::Attribute::cpu_idle) continue;
+    const auto* priority = action.sets<model::LowPriority>();
+    for (model::BestEffortGroup& group : snapshot.groups) {
+      if (group.id == *action.workload())
+        group.held = priority != nullptr ? std::optional(*priority) : std::nullopt;
     }
   }
   const auto sharing = without_own_vcpus(plan);
   for (model::Workload& workload : snapshot.workloads) {
     workload.shares = !workload.cpus.empty() && sharing.contains(workload.id) &&
                       workload.workload_class == model::WorkloadClass::latency_sensitive;
-    workload.lending.reset();
-    if (!plan.findings.interference || !plan.findings.interference->borrowing) continue;
-    const auto& lenders = plan.findings.interference->borrowing->lenders;
-    if (const auto lender = lenders.find(workload.id); lender != lenders.end())
-      workload.lending = lender->second.state;
   }
 }
 

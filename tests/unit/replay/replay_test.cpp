@@ -137,7 +137,7 @@ TEST(Side, AnAdvertisementReplacesWhatWasSaidOfItsOwnResource) {
 TEST(Side, IdlePriorityThatIsGivenBackWasThere) {
   model::Snapshot snapshot = make::snapshot_of(make::host({}));
   snapshot.workloads = {make::best_effort("batch", 1)};
-  snapshot.workloads[0].cpu_idle = true;
+  snapshot.groups = {{.id = "batch", .held = model::LowPriority::idle}};
   Side side{{}};
   std::vector<std::string> values;
   for (const Decision& decision : side.step(snapshot)) {

@@ -35,9 +35,9 @@ class EnforcerFixture : public testing::Test {
   void look() {
     now += 1;
     observer->take_changes();
-    entries = enforcer->follow(observer->found(), now);
+    entries = enforcer->follow(observer->found(), observer->groups(), now);
     observer->read(now);
-    auto found = enforcer->check(observer->readings(), observer->found(), on_foreign, now);
+    auto found = enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
     entries.insert(entries.end(), found.begin(), found.end());
     observer->assemble({.holdings = enforcer->holdings(),
                         .left_alone = enforcer->left_alone(),
@@ -46,13 +46,14 @@ class EnforcerFixture : public testing::Test {
   }
 
   void carry_out(const model::Plan& wanted) {
-    auto more = enforcer->apply(wanted, observer->snapshot(), observer->found(), std::chrono::seconds(5));
+    auto more = enforcer->apply(wanted, observer->snapshot(), observer->found(), observer->groups(),
+                                std::chrono::seconds(5));
     entries.insert(entries.end(), more.begin(), more.end());
   }
 
   void tick() {
     look();
-    plan = policies::decide(observer->snapshot(), {});
+    plan = policies::decide(observer->snapshot(), node.settings().policies);
     carry_out(plan);
   }
 

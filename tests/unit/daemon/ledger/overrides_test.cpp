@@ -37,8 +37,7 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
                              {"vcpus", "3"},
                              {"deadline", "10min"},
                              {"priority", "-5"},
-                             {"evictable", "true"},
-                             {"borrow", "false"}}));
+                             {"evictable", "true"}}));
   const auto workload = applied(overrides, 7);
   EXPECT_EQ(workload.workload_class, model::WorkloadClass::latency_sensitive);
   EXPECT_EQ(workload.service, "shop");
@@ -46,7 +45,6 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
   EXPECT_EQ(workload.deadline, 1600);
   EXPECT_EQ(workload.priority, -5);
   EXPECT_TRUE(workload.evictable);
-  EXPECT_FALSE(workload.borrow);
 }
 
 TEST(Overrides, WhatIsSetOfTheWholeIsOfItsLeavesToo) {

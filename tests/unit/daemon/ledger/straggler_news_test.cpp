@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/ledger/straggler_news.h"
 
-#include "daemon/ledger/lending_counts.h"
 #include "policies/after.h"
 
 #include <string>
@@ -88,19 +87,6 @@ TEST_F(StragglerNewsTest, APlanWithoutThePolicyHasNone) {
   take(plan_at(10, {"a"}));
   const auto news = take({});
   EXPECT_TRUE(news.found.empty() && news.relocate.empty());
-}
-
-TEST(LendingCountsTest, CountMissesAndWithdrawnVcpus) {
-  LendingCounts counts;
-  model::Plan plan;
-  counts.count(plan);
-  auto& lenders = plan.findings.interference.emplace().borrowing.emplace().lenders;
-  lenders["a"].withdrawn = {2, 3};
-  lenders["a"].missed = true;
-  lenders["b"].withdrawn = {4};
-  counts.count(plan);
-  EXPECT_EQ(counts.misses, 1U);
-  EXPECT_EQ(counts.withdrawn, 3U);
 }
 
 }  // namespace

@@ -583,7 +583,6 @@ TEST_F(ObserverTest, TellsWhichLimitsBerthCannotChange) {
                                            .memory = true,
                                            .life = true,
                                            .memory_nodes = true,
-                                           .cpu_idle = true,
                                            .others = {model::Attribute::cpu_burst}}));
 }
 

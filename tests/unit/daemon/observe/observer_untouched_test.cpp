@@ -80,9 +80,7 @@ class RandomNode {
       hold(memory, model::CpuQuota{1.5}, now);
       hold(memory, model::MemoryHigh{4096}, now);
       hold(memory, model::MemoryNodes{{0}}, now);
-      hold(memory, model::IdlePriority{}, now);
       if (one_in(6)) memory.evicted_at = now;
-      if (one_in(6)) memory.lending.emplace().cpus = {4};
     }
   }
 

@@ -47,8 +47,6 @@ StatusReport busy_daemon() {
   status.held = {2, 3, 1};
   status.stragglers = 3;
   status.relocations = 1;
-  status.lending_misses = 2;
-  status.lending_withdrawn = 5;
   status.oversell.emplace();
   status.memory_rss_bytes = 15'728'640;
   status.process_cpu_s = 5.5;
@@ -69,8 +67,6 @@ WorkloadFigures known_workload() {
   workload.memory_bytes = 1'073'741'824;
   workload.vcpus = 4;
   workload.pinned_vcpus = 4;
-  workload.lent_vcpus = 2;
-  workload.borrowed_vcpus = 3;
   workload.score = 0.17;
   workload.cpu_pressure_some_avg10 = 12.5;
   workload.service_pressure = 0.4;
@@ -109,8 +105,6 @@ TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
   EXPECT_EQ(only(families, "berth_undo_records"), 4);
   EXPECT_EQ(only(families, "berth_stragglers"), 3);
   EXPECT_EQ(only(families, "berth_relocations"), 1);
-  EXPECT_EQ(only(families, "berth_lending_misses_total"), 2);
-  EXPECT_EQ(only(families, "berth_lending_withdrawn_vcpus_total"), 5);
   EXPECT_EQ(only(families, "berth_left_alone_workloads"), 1);
   EXPECT_EQ(only(families, "berth_config_error"), 0);
   EXPECT_EQ(only(families, "berth_sampling_cpu_cores"), 0.003);
@@ -151,8 +145,6 @@ TEST(Metrics, AreInBaseUnits) {
                                                {"memory_bytes", 1'073'741'824},
                                                {"vcpus", 4},
                                                {"pinned_vcpus", 4},
-                                               {"lent_vcpus", 2},
-                                               {"borrowed_vcpus", 3},
                                                {"score", 0.17},
                                                {"cpu_pressure_ratio", 0.125},
                                                {"service_pressure_ratio", 0.4},

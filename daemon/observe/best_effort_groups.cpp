@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "daemon/observe/best_effort_groups.h"
+
+#include "cgroup/recognise.h"
+
+#include <array>
+#include <utility>
+
+namespace berth::daemon {
+
+namespace {
+
+using model::Attribute;
+using model::LowPriority;
+
+std::optional<LowPriority> low_priority_of(const cgroup::Value& value) {
+  const auto& priority = std::get<cgroup::CpuIdle>(value);
+  if (priority.idle) return LowPriority::idle;
+  if (priority.weight == cgroup::CpuIdle::kLeastWeight) return LowPriority::weight;
+  return std::nullopt;
+}
+
+bool has_processes(const cgroup::Cgroup& cgroup) {
+  std::array<char, 16> buffer{};
+  const auto pids = cgroup.peek("cgroup.procs", buffer);
+  return pids && !pids->empty();
+}
+
+}  // namespace
+
+void BestEffortGroups::follow(cgroup::Discovery& discovery, Exceptions exceptions) {
+  if (exceptions != exceptions_) {
+    exceptions_ = std::move(exceptions);
+    version_.reset();
+  }
+  follow(discovery);
+}
+
+void BestEffortGroups::follow(cgroup::Discovery& discovery) {
+  if (version_ == discovery.groups_version()) return;
+  const auto& workloads = discovery.workloads();
+  auto found = discovery.best_effort_groups([&](const std::string& id) {
+    const auto exception = exceptions_.find(id);
+    if (exception != exceptions_.end()) return exception->second;
+    const auto workload = workloads.find(id);
+    return workload != workloads.end() &&
+           workload->second.identity.workload_class == model::WorkloadClass::best_effort;
+  });
+  // To watch cgroups may have changed the version.
+  version_ = discovery.groups_version();
+  Groups groups;
+  for (auto& [path, target] : found) {
+    Group group{.target = std::move(target), .is_workload = workloads.contains(path)};
+    const auto before = groups_.find(path);
+    if (before != groups_.end() && before->second.target.cgroup->id() == group.target.cgroup->id())
+      group.priority = before->second.priority;
+    groups.emplace(path, std::move(group));
+  }
+  groups_ = std::move(groups);
+}
+
+void BestEffortGroups::read(const cgroup::Sampler::Readings& readings, cgroup::Discovery& discovery) {
+  for (auto& [path, group] : groups_) {
+    if (group.is_workload) {
+      // What was read before berth's last write tells nothing.
+      const auto reading = readings.find(path);
+      const bool known = reading != readings.end() && !reading->second.gone && reading->second.settings_known;
+      group.priority = known ? reading->second.value(Attribute::cpu_idle) : std::nullopt;
+      continue;
+    }
+    const auto value = cgroup::read_value(*group.target.cgroup, Attribute::cpu_idle);
+    group.priority = value ? std::optional(*value) : std::nullopt;
+    // The kernel tells of no process that is moved to a cgroup whose children have some.
+    if (has_processes(*group.target.cgroup)) discovery.look_at_processes(path);
+  }
+}
+
+std::vector<model::BestEffortGroup> BestEffortGroups::shown(const HeldValues& held,
+                                                            const RefusedLimits& refused) const {
+  std::vector<model::BestEffortGroup> groups;
+  groups.reserve(groups_.size());
+  for (const auto& [path, group] : groups_) {
+    model::BestEffortGroup& shown = groups.emplace_back();
+    shown.id = path;
+    shown.cgroup_id = group.target.cgroup->id();
+    // Of an idle cgroup kubelet's own write fails, and then it leaves out those that follow. systemd takes
+    // it.
+    const bool kubelet_fails = cgroup::is_qos_group(path) && group.target.systemd_unit.empty();
+    shown.fixed = kubelet_fails || refused.contains({path, Attribute::cpu_idle});
+    const Held* mark = find_held(held, path);
+    if (mark != nullptr && mark->cgroup_id == shown.cgroup_id) {
+      shown.held = low_priority_of(mark->value);
+      shown.owner = low_priority_of(mark->original);
+    } else if (group.priority) {
+      shown.owner = low_priority_of(*group.priority);
+    }
+  }
+  return groups;
+}
+
+}  // namespace berth::daemon
