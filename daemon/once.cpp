@@ -11,6 +11,7 @@
 #include "daemon/ledger/overrides.h"
 #include "daemon/observe/observer.h"
 #include "daemon/report/report_json.h"
+#include "daemon/senses.h"
 #include "model/json.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -84,7 +85,7 @@ ExitStatus run_once(const Options& options, const config::Settings& settings) {
   auto observer =
       Observer::start(*hierarchy, settings.rules, options.proc_root, options.sys_root, settings.history);
   if (!observer) return failed(observer.error());
-  (*observer)->follow(settings);
+  follow_settings(**observer, settings);
   const auto say = [](const std::vector<std::string>& messages) {
     for (const auto& message : messages) os::log_warning("{}", message);
   };

@@ -15,6 +15,16 @@
 
 namespace berth::daemon {
 
+void follow_settings(Observer& observer, const config::Settings& settings) {
+  using model::Attribute;
+  const policies::PolicySettings& policies = settings.policies;
+  observer.set_history(settings.history);
+  observer.want(Attribute::memory_nodes, policies.placement.memory_nodes);
+  observer.want(Attribute::cpu_idle,
+                policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
+  observer.want(Attribute::cpu_burst, policies.quota.lift || policies.quota.burst);
+}
+
 model::Result<std::unique_ptr<Senses>> Senses::start(const Setup& setup) {
   auto observer = Observer::start(setup.hierarchy, setup.settings.rules, setup.options.proc_root,
                                   setup.options.sys_root, setup.settings.history);
@@ -33,7 +43,7 @@ Senses::Senses(const Setup& setup, std::unique_ptr<Observer> observer)
 
 void Senses::follow_settings() {
   const config::Settings& settings = setup_.settings;
-  observer_->follow(settings);
+  daemon::follow_settings(*observer_, settings);
   pressure_.set_share(settings.pressure_threshold);
   spark_.keep(setup_.options.proc_root, setup_.options.sparkd_socket,
               settings.spark_watch ? std::optional(settings.spark_interval_s) : std::nullopt);

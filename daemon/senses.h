@@ -20,6 +20,9 @@
 
 namespace berth::daemon {
 
+// Has `observer` keep as many samples, and read those attributes, that `settings` ask for.
+void follow_settings(Observer& observer, const config::Settings& settings);
+
 // All that reads the host: the observer at each tick, the sources that feed it, and the events between ticks.
 class Senses {
  public:

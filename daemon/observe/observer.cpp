@@ -87,16 +87,6 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
   return observer;
 }
 
-void Observer::follow(const config::Settings& settings) {
-  using model::Attribute;
-  const policies::PolicySettings& policies = settings.policies;
-  set_history(settings.history);
-  want(Attribute::memory_nodes, policies.placement.memory_nodes);
-  want(Attribute::cpu_idle,
-       policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
-  want(Attribute::cpu_burst, policies.quota.lift || policies.quota.burst);
-}
-
 cgroup::Discovery::Changes Observer::take_changes() {
   for (const auto& path : kernel_.take_changed_paths()) discovery_->look_at(path);
   auto changes = discovery_->process();

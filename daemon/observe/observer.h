@@ -4,7 +4,6 @@
 #include "cgroup/discovery.h"
 #include "cgroup/hierarchy.h"
 #include "cgroup/sampler.h"
-#include "config/config.h"
 #include "daemon/ledger/eviction_marks.h"
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/overrides.h"
@@ -82,8 +81,6 @@ class Observer {
   // From now on, takes figures from `kernel` where it has them; files give the rest.
   void use(KernelSampling kernel) { kernel_ = std::move(kernel); }
   const KernelSampling& kernel() const { return kernel_; }
-  // Keeps as many samples, and reads those attributes, that these settings ask for.
-  void follow(const config::Settings& settings);
   // Samples kept per workload.
   void set_history(int history) { history_ = static_cast<std::size_t>(history); }
 

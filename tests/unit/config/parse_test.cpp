@@ -190,15 +190,16 @@ memory = 4096
 
 TEST(Parse, SettingsOfBorrowingDoNothingAndAreWarnedOf) {
   constexpr const char* kText =
-      "interference.borrow = true\ninterference.borrow_step = \"x\"\n[[workload]]\nmatch = \"a\"\nborrow = false\n";
+      "interference.borrow = true\ninterference.borrow_step = \"x\"\n[[workload]]\nmatch = \"a\"\nborrow = "
+      "false\n";
   constexpr const char* kWhy =
       "does nothing any more, as best-effort work has idle priority (interference.best_effort_priority); the "
       "next release refuses it";
   const auto parsed = parse(kText, "b.toml");
   ASSERT_TRUE(parsed) << parsed.error().message();
   std::vector<std::string> expected;
-  for (const char* name : {"b.toml:1:14: interference.borrow ", "b.toml:2:14: interference.borrow_step ",
-                           "b.toml:5:1: borrow "})
+  for (const char* name :
+       {"b.toml:1:14: interference.borrow ", "b.toml:2:14: interference.borrow_step ", "b.toml:5:1: borrow "})
     expected.push_back(std::string(name) + kWhy);
   EXPECT_EQ(parsed->warnings, expected);
   Settings settings;
