@@ -64,8 +64,8 @@ class FakeNode {
   berth::test::FakeHost host_;
 };
 
-// Two latency-sensitive services of two vCPUs each and everything below batch/ best-effort. Its priority stays
-// as it is: the tests of it say otherwise.
+// Two latency-sensitive services of two vCPUs each and everything below batch/ best-effort. Its priority
+// stays as it is: the tests of it say otherwise.
 inline constexpr const char* kMixedLoad = R"(
 [sampling]
 interval = "100ms"
