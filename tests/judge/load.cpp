@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// judge-load [--seconds S]: runs the configurations of two_vcpus.h on this machine's kernel, on its first two
-// vCPUs, and prints one JSON line for each, as judge-simulation does. It repeats a run in which other
-// programs used the vCPUs, because a few percent of them double a p99. judge-load service USE WORK_MS THREADS
-// [--seconds S]: such a service alone, on the vCPUs that it may use. judge-load batch THREADS: threads
-// without end, until a signal ends them.
+// judge-load [--seconds S] [--seed N]: runs the configurations of two_vcpus.h on this machine's kernel, on
+// its first two vCPUs, and prints one JSON line for each, as judge-simulation does with that seed: both serve
+// the same requests. It repeats a run in which other programs used the vCPUs, because a few percent of them
+// double a p99. judge-load service USE WORK_MS THREADS
+// [--seconds S] [--seed N]: such a service alone, on the vCPUs that it may use. judge-load batch THREADS:
+// threads without end, until a signal ends them.
 //
 // Arrivals come from a thread with a real-time priority, as from a network card, so it needs root. A request
 // is answered once its thread has had so much CPU time; the answer time counts from the moment at which the
@@ -16,6 +17,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -85,7 +87,7 @@ void become(int policy, int priority) {
 
 class Service {
  public:
-  Service(const Configuration& it, std::vector<int> cpus) : it_(it) {
+  Service(const Configuration& it, std::vector<int> cpus, std::uint64_t seed) : it_(it), seed_(seed) {
     for (int i = 0; i < it.threads; ++i) {
       workers_.emplace_back([this, cpus] {
         stay_on(cpus);
@@ -106,7 +108,7 @@ class Service {
 
   // Lets requests come for so long.
   void serve(double seconds, double warm_up) {
-    std::mt19937_64 random(1);
+    std::mt19937_64 random = draws_of(seed_, 0);
     std::exponential_distribution<double> draw(1);
     const double work_s = it_.work_ms * 1e-3;
     double due = seconds_of(CLOCK_MONOTONIC);
@@ -152,6 +154,7 @@ class Service {
   }
 
   Configuration it_;
+  std::uint64_t seed_;
   std::mutex mutex_;
   std::condition_variable wanted_;
   std::deque<Request> queue_;
@@ -174,7 +177,7 @@ void serve(Service& service, double seconds) {
   arrivals.join();
 }
 
-Outcome run(const Configuration& it, Sharing way, double seconds) {
+Outcome run(const Configuration& it, Sharing way, double seconds, std::uint64_t seed) {
   const bool own = way == Sharing::own_vcpu;
   std::atomic<bool> over = false;
   std::atomic<double> used = 0;
@@ -189,7 +192,7 @@ Outcome run(const Configuration& it, Sharing way, double seconds) {
   }
   Outcome outcome;
   {
-    Service service(it, own ? std::vector{0} : std::vector{0, 1});
+    Service service(it, own ? std::vector{0} : std::vector{0, 1}, seed);
     const double others_s = busy_s() - seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     serve(service, seconds);
     outcome.others_cores = (busy_s() - seconds_of(CLOCK_PROCESS_CPUTIME_ID) - others_s) / seconds;
@@ -201,28 +204,28 @@ Outcome run(const Configuration& it, Sharing way, double seconds) {
   return outcome;
 }
 
-Outcome run_undisturbed(const Configuration& it, Sharing way, double seconds) {
+Outcome run_undisturbed(const Configuration& it, Sharing way, double seconds, std::uint64_t seed) {
   constexpr double kMostCores = 0.06;
   for (int tries = 0; tries < 10; ++tries) {
-    const Outcome outcome = run(it, way, seconds);
+    const Outcome outcome = run(it, way, seconds, seed);
     if (outcome.others_cores < kMostCores) return outcome;
     fmt::print(stderr, "judge-load: other programs used {:.2f} vCPUs; once more\n", outcome.others_cores);
   }
   throw std::runtime_error("other programs disturbed each run; use a machine that does nothing else");
 }
 
-int all(double seconds) {
+int all(double seconds, std::uint64_t seed) {
   for (const Configuration& it : kTwoVcpus) {
-    const Outcome alone = run_undisturbed(it, Sharing::alone, seconds);
-    const Outcome found = run_undisturbed(it, it.way, seconds);
+    const Outcome alone = run_undisturbed(it, Sharing::alone, seconds, seed);
+    const Outcome found = run_undisturbed(it, it.way, seconds, seed);
     fmt::print("{}", line_of(it, alone, found));
     std::fflush(stdout);
   }
   return 0;
 }
 
-int serve_alone(const Configuration& it, double seconds) {
-  Service service(it, {});
+int serve_alone(const Configuration& it, double seconds, std::uint64_t seed) {
+  Service service(it, {}, seed);
   serve(service, seconds);
   fmt::print(R"({{"p50_ms": {:.4f}, "p99_ms": {:.4f}}})"
              "\n",
@@ -239,21 +242,26 @@ int compute(int threads) {
 }
 
 int usage() {
-  fmt::print(stderr, "usage: judge-load [service USE WORK_MS THREADS] [--seconds S] | batch THREADS\n");
+  fmt::print(stderr,
+             "usage: judge-load [service USE WORK_MS THREADS] [--seconds S] [--seed N] | batch THREADS\n");
   return 2;
 }
 
 int start(std::vector<std::string> words) {
   double seconds = 20;
-  if (words.size() >= 2 && words[words.size() - 2] == "--seconds") {
-    seconds = std::strtod(words.back().c_str(), nullptr);
+  std::uint64_t seed = 1;
+  while (words.size() >= 2 && words[words.size() - 2].substr(0, 2) == "--") {
+    const std::string& option = words[words.size() - 2];
+    if (option != "--seconds" && option != "--seed") return usage();
+    if (option == "--seconds") seconds = std::strtod(words.back().c_str(), nullptr);
+    if (option == "--seed") seed = std::strtoull(words.back().c_str(), nullptr, 10);
     words.resize(words.size() - 2);
   }
   if (!(seconds > 1)) return usage();
-  if (words.empty()) return all(seconds);
+  if (words.empty()) return all(seconds, seed);
   const auto number = [&](std::size_t at) { return std::strtod(words[at].c_str(), nullptr); };
   if (words[0] == "service" && words.size() == 4 && number(1) > 0 && number(2) > 0 && number(3) >= 1)
-    return serve_alone({number(1), number(2), static_cast<int>(number(3)), Sharing::alone}, seconds);
+    return serve_alone({number(1), number(2), static_cast<int>(number(3)), Sharing::alone}, seconds, seed);
   if (words[0] == "batch" && words.size() == 2 && number(1) >= 1) return compute(static_cast<int>(number(1)));
   return usage();
 }

@@ -37,11 +37,8 @@ Simulation::Simulation(std::vector<CpuPlace> places, const Rules& rules, const s
       random_(seed * 7919 + 1) {
   for (const Group& group : groups) kernel_.add_group(group);
   for (std::size_t i = 0; i < services.size(); ++i) {
-    services_.push_back({.load = services[i],
-                         .random = std::mt19937_64(seed * 7919 + 17 * (i + 2)),
-                         .idle = {},
-                         .queue = {},
-                         .answers = {}});
+    services_.push_back(
+        {.load = services[i], .random = draws_of(seed, i), .idle = {}, .queue = {}, .answers = {}});
     for (int k = 0; k < services[i].threads; ++k) {
       services_.back().idle.push_back(kernel_.add_thread(services[i].group));
       workers_.push_back({.service = static_cast<int>(i)});

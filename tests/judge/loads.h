@@ -4,12 +4,18 @@
 
 #include "tests/judge/kernel.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <random>
 #include <vector>
 
 namespace berth::judge {
+
+// The draws of a service's requests: in turn, the time until the next one and its work.
+inline std::mt19937_64 draws_of(std::uint64_t seed, std::size_t service) {
+  return std::mt19937_64(seed * 7919 + 17 * (service + 2));
+}
 
 // Requests come by themselves, whether the former ones are answered or not.
 struct ServiceLoad {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// judge-simulation two-vcpus: the configurations of two_vcpus.h, one JSON line for each.
+// judge-simulation two-vcpus: the configurations of two_vcpus.h with the seed --seed, one JSON line for each.
 // judge-simulation table: every row with every way (rows.h).
 #include "tests/judge/loads.h"
 #include "tests/judge/rows.h"
@@ -25,7 +25,8 @@ namespace {
 
 struct Options {
   double seconds = 60;
-  std::uint64_t seeds = 5;
+  std::uint64_t seeds = 5;  // of the table
+  std::uint64_t seed = 1;   // of two-vcpus
   Rules rules;
   bool json = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
@@ -48,15 +49,12 @@ Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
   load.cores = it.cores;
   load.work_s = it.work_ms * 1e-3;
   load.threads = it.threads;
-  Outcome mean;
-  for (std::uint64_t seed = 1; seed <= options.seeds; ++seed) {
-    Simulation run(places, options.rules, {service, batch}, {load}, others, seed);
-    run.run(static_cast<Time>(options.seconds * 1e9), kSecond);
-    const auto seeds = static_cast<double>(options.seeds);
-    mean.p99_ms += quantile(run.answers(0).times_s, 0.99) * 1e3 / seeds;
-    mean.batch_cores += run.kernel().used(1).cpu_s / options.seconds / seeds;
-  }
-  return mean;
+  Simulation run(places, options.rules, {service, batch}, {load}, others, options.seed);
+  run.run(static_cast<Time>(options.seconds * 1e9), kSecond);
+  Outcome outcome;
+  outcome.p99_ms = quantile(run.answers(0).times_s, 0.99) * 1e3;
+  outcome.batch_cores = run.kernel().used(1).cpu_s / options.seconds;
+  return outcome;
 }
 
 int two_vcpus(const Options& options) {
@@ -129,8 +127,9 @@ bool change_constant(Rules& rules, const std::string& text) {
 int usage() {
   fmt::print(
       stderr,
-      "usage: judge-simulation two-vcpus | table [--seconds S] [--seeds N] [--jobs N] [--cfs] [--json] "
-      "[--constant NAME=FACTOR]\n");
+      "usage: judge-simulation two-vcpus [--seconds S] [--seed N] [--cfs] [--constant NAME=FACTOR]\n"
+      "       judge-simulation table [--seconds S] [--seeds N] [--jobs N] [--cfs] [--json] [--constant "
+      "NAME=FACTOR]\n");
   return 2;
 }
 
@@ -156,6 +155,8 @@ int main(int argc, char** argv) {
       if (!change_constant(options.rules, argv[++i])) return usage();
     } else if (word == "--jobs" && i + 1 < argc) {
       options.jobs = std::max(1U, static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10)));
+    } else if (word == "--seed" && i + 1 < argc) {
+      options.seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--seeds" && i + 1 < argc) {
       options.seeds = std::strtoull(argv[++i], nullptr, 10);
     } else {

@@ -169,10 +169,7 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   }
   if (one_in(4)) made.held_cpu = held_limit();
   if (one_in(4)) made.held_memory = held_limit();
-  made.fixed = {.cpu = one_in(6),
-                .memory = one_in(6),
-                .life = one_in(6),
-                .memory_nodes = one_in(6)};
+  made.fixed = {.cpu = one_in(6), .memory = one_in(6), .life = one_in(6), .memory_nodes = one_in(6)};
   if (one_in(6)) made.left_alone = "it owns vCPUs 1,3";
   if (one_in(4)) made.others[Attribute::cpu_burst] = CpuBurst{200'000};
   if (one_in(6)) made.fixed.others.insert(Attribute::cpu_burst);
