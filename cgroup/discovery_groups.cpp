@@ -27,7 +27,12 @@ std::map<std::string, FoundWorkload> Tree::best_effort_groups(
 void Tree::look_at_processes(std::string_view path) {
   Node* node = find(path);
   if (node == nullptr) return;
-  node->has_processes.reset();
+  node->has_none = false;
+  ++groups_version_;
+}
+
+void Tree::leave_unseen(Node& node) {
+  node.unseen = true;
   ++groups_version_;
 }
 
@@ -59,15 +64,13 @@ Content Tree::content_of(Node& node, GroupSearch& search) {
 bool Tree::holds_processes(Node& node) {
   if (node.sandbox) return false;
   if (node.verdict) return node.populated;
-  if (node.children.empty()) {
-    if (node.events_watch < 0) {
-      const os::FileDescriptor directory = os::open_beneath(root_path_, node.path());
-      if (!directory) return errno != ENOENT;
-      watch(node, directory.get(), Watched::events);
-      refresh_populated(node, directory.get());
-    }
-    return node.populated || node.events_watch < 0;
+  if (node.events_watch < 0) {
+    const os::FileDescriptor directory = os::open_beneath(root_path_, node.path());
+    if (!directory) return errno != ENOENT;
+    watch(node, directory.get(), Watched::events);
+    refresh_populated(node, directory.get());
   }
+  if (node.children.empty()) return node.populated || node.events_watch < 0;
   for (const auto& [name, child] : node.children) {
     if (holds_processes(*child)) return true;
   }
@@ -75,16 +78,14 @@ bool Tree::holds_processes(Node& node) {
 }
 
 bool Tree::has_processes(Node& node) {
-  if (!node.has_processes) {
-    const os::FileDescriptor directory = os::open_beneath(root_path_, node.path());
-    const os::FileDescriptor file(
-        directory ? openat(directory.get(), "cgroup.procs", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1);
-    std::array<char, 16> buffer{};
-    // A tree without this file is no cgroupfs.
-    node.has_processes =
-        file ? os::read_retrying(file.get(), buffer.data(), buffer.size()) != 0 : errno != ENOENT;
-  }
-  return *node.has_processes;
+  if (node.has_none) return false;
+  const os::FileDescriptor directory = os::open_beneath(root_path_, node.path());
+  const os::FileDescriptor file(
+      directory ? openat(directory.get(), "cgroup.procs", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1);
+  std::array<char, 16> buffer{};
+  // A tree without this file is no cgroupfs.
+  node.has_none = file ? os::read_retrying(file.get(), buffer.data(), buffer.size()) == 0 : errno == ENOENT;
+  return !node.has_none;
 }
 
 void Tree::add_group(const Node& node, GroupSearch& search) const {

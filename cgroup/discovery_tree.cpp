@@ -99,13 +99,13 @@ model::Result<void> Tree::rescan() {
 void Tree::visit(Node& parent, const std::string& name, int above) {
   const std::string path = parent.parent ? parent.path() + '/' + name : name;
   if (!model::is_name(path)) {
-    parent.unseen = true;
+    leave_unseen(parent);
     cannot_name(path);
     return;
   }
   const auto user = user_of(parent);
   if (user && shares_[*user].groups >= kMostGroupsOfUser && !parent.children.contains(name)) {
-    parent.unseen = true;
+    leave_unseen(parent);
     too_many(*user, kMostGroupsOfUser, "cgroups", path);
     return;
   }
@@ -114,7 +114,7 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   struct stat status {};
   if (!directory || fstat(directory.get(), &status) != 0) {
     const int error = errno;
-    parent.unseen = parent.unseen || !means_gone(error);
+    if (!means_gone(error)) leave_unseen(parent);
     if (means_gone(error)) {
       remove_child(parent, name);
     } else if (error == EXDEV) {
@@ -142,7 +142,7 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   if (user) ++shares_[*user].groups;
   Node& added = *node;
   parent.children.emplace(name, std::move(node));
-  parent.has_processes.reset();
+  parent.has_none = false;
   ++groups_version_;
   scan(added, directory);
 }
@@ -229,7 +229,9 @@ void Tree::refresh_populated(Node& node, int directory) {
     // Every cgroup but the root has this file; a tree without it is no cgroupfs, and cannot tell.
     node.populated = errno == ENOENT && access((root_path_ / node.path()).c_str(), F_OK) == 0;
   }
-  if (node.populated != before) ++groups_version_;
+  if (node.populated == before) return;
+  node.has_none = false;
+  ++groups_version_;
 }
 
 void Tree::judge_node(Node& node, int directory) {
@@ -594,7 +596,7 @@ void Tree::remove_child(Node& parent, const std::string& name) {
   if (child == parent.children.end()) return;
   forget(*child->second);
   parent.children.erase(child);
-  parent.has_processes.reset();
+  parent.has_none = false;
   ++groups_version_;
 }
 

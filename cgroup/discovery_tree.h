@@ -94,7 +94,7 @@ struct Node {
   bool of_the_system = false;             // it would be a workload, and is left alone as a pod of the system
   bool sandbox = false;                   // likewise, as a pod's sandbox, which only sleeps
   bool unseen = false;                    // it has a child that is not looked at
-  std::optional<bool> has_processes;      // of its own; nullopt: not looked at since its children changed
+  bool has_none = false;                  // no process of its own, as seen since its children changed
   std::optional<double> quota;            // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
@@ -202,6 +202,8 @@ class Tree {
   bool may_watch(uid_t user) const;
   void cannot_look(const std::string& path, int error);
   void cannot_name(const std::string& path);
+  // The node has a child that is not looked at.
+  void leave_unseen(Node& node);
   void too_many(uid_t user, std::size_t most, const char* of_what, const std::string& path);
   void not_entered(const std::string& path);
   Ownership ownership(const Node& node) const;

@@ -250,8 +250,9 @@ std::string systemd_unit(std::string_view path) {
   return {};
 }
 
-bool is_qos_group(std::string_view path) {
+bool is_weighed_by_kubelet(std::string_view path) {
   const std::string_view name = model::last_component(path);
+  if (is_kubepods(name)) return true;
   for (const std::string_view qos : {"besteffort", "burstable"}) {
     if (name == qos) return model::last_component(model::parent_path(path)) == "kubepods";
     const std::string slice = "kubepods-" + std::string(qos) + ".slice";

@@ -69,9 +69,10 @@ bool is_slurm_job(std::string_view path);
 // - Podman without systemd: "libpod_parent/libpod-ID".
 bool has_cpuset_of_runtime(std::string_view path);
 
-// Whether kubelet writes the cpu.weight of this group every minute: it has all pods of a QoS class
-// (UpdateCgroups() in pkg/kubelet/cm/qos_container_manager_linux.go).
-bool is_qos_group(std::string_view path);
+// Whether kubelet writes the cpu.weight of this group again: that of all pods of a QoS class every minute
+// (UpdateCgroups() in pkg/kubelet/cm/qos_container_manager_linux.go), and that of all pods whenever it
+// starts, until it succeeds (enforceNodeAllocatableCgroups() in node_container_manager_linux.go).
+bool is_weighed_by_kubelet(std::string_view path);
 
 // True for the group "container" that podman and CRI-O (with crun) make inside a container's own scope. It
 // belongs to that container.

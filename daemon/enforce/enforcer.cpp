@@ -144,22 +144,6 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
   }
 }
 
-void Enforcer::release_former_groups(const Groups& groups, double now, std::vector<LogEntry>& entries) {
-  std::vector<std::string> former;
-  for (auto& [id, held] : holdings_.of(Attribute::cpu_idle)) {
-    const auto group = groups.find(id);
-    const std::uint64_t run = group == groups.end() ? 0 : group->second.target.cgroup->id();
-    if (run == held.cgroup_id) continue;
-    if (run != 0 && has_kept(group->second.target, held.value)) {
-      held.cgroup_id = run;
-    } else {
-      former.push_back(id);
-    }
-  }
-  for (const std::string& id : former)
-    release(id, Attribute::cpu_idle, now, "it is no group of best-effort work any more", entries);
-}
-
 void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
   for (const auto& record : records) attempts_.try_emplace({record.path, record.attribute()}, 1);
 }

@@ -90,7 +90,6 @@ class Enforcer {
 
   // enforcer.cpp: values held and released.
   void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
-  void release_former_groups(const Groups& groups, double now, std::vector<LogEntry>& entries);
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
@@ -112,6 +111,7 @@ class Enforcer {
 
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
+  void take_up_priority(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now);
   void judge_value(const cgroup::FoundWorkload& target, const cgroup::Value& current,
                    config::ForeignWriter on_foreign, double now, std::vector<LogEntry>& entries);
   void found_foreign(const cgroup::FoundWorkload& target, model::Attribute attribute,
@@ -120,6 +120,7 @@ class Enforcer {
                    std::vector<LogEntry>& entries);
 
   // enforcer_apply.cpp: a plan carried out.
+  void release_former_groups(const Groups& groups, Batch& batch);
   void pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry, Batch& batch);
   void limit(const cgroup::FoundWorkload& target, const model::Action& action, model::Attribute attribute,
              Batch& batch);

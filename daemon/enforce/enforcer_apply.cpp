@@ -52,7 +52,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
                                       const Found& found, const Groups& groups,
                                       std::chrono::milliseconds budget) {
   Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
-  release_former_groups(groups, plan.time, batch.finished);
+  release_former_groups(groups, batch);
   const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
     if (action.attribute() == Attribute::cpu_idle) {
       const auto group = groups.find(*action.workload());
@@ -97,6 +97,25 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
   release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);
   return std::move(batch.finished);
+}
+
+void Enforcer::release_former_groups(const Groups& groups, Batch& batch) {
+  std::vector<std::string> former;
+  for (auto& [id, held] : holdings_.of(Attribute::cpu_idle)) {
+    const auto group = groups.find(id);
+    const std::uint64_t run = group == groups.end() ? 0 : group->second.target.cgroup->id();
+    if (run == held.cgroup_id) continue;
+    if (run != 0 && has_kept(group->second.target, held.value)) {
+      held.cgroup_id = run;
+    } else {
+      former.push_back(id);
+    }
+  }
+  for (const std::string& id : former) {
+    if (is_late(batch)) return;  // the next tick finds the rest
+    release(id, Attribute::cpu_idle, batch.plan.time, "it is no group of best-effort work any more",
+            batch.finished);
+  }
 }
 
 void Enforcer::pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,

@@ -31,8 +31,10 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
                                       const Groups& groups, config::ForeignWriter on_foreign, double now) {
   std::vector<LogEntry> entries;
   for (const auto& [id, group] : groups) {
+    if (!group.priority) continue;
     const Held* held = find_held(holdings_.of(Attribute::cpu_idle), id);
-    if (held == nullptr || held->cgroup_id != group.target.cgroup->id() || !group.priority) continue;
+    if (held == nullptr) take_up_priority(group.target, *group.priority, now);
+    if (held == nullptr || held->cgroup_id != group.target.cgroup->id()) continue;
     judge_value(group.target, *group.priority, on_foreign, now, entries);
   }
   for (const Attribute attribute : model::kAttributes) {
@@ -57,6 +59,17 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
   take_up_again(readings, now, entries);
   settle(entries, now);
   return entries;
+}
+
+// A write whose outcome was not known has been done since: else it would look like the owner's.
+void Enforcer::take_up_priority(const cgroup::FoundWorkload& group, const cgroup::Value& current,
+                                double now) {
+  const Key key(group.identity.id, Attribute::cpu_idle);
+  if (!attempts_.contains(key) || refused_.contains(key)) return;
+  const auto original = writer_.original(group, key.second);
+  if (!original || writer_.written(group, key.second) != current) return;
+  attempts_.erase(key);
+  holdings_.of(key.second).emplace(key.first, make_held(group.cgroup->id(), current, *original, now));
 }
 
 // Of a value that berth holds: compares it with the present one.
@@ -95,8 +108,8 @@ void Enforcer::judge_value(const cgroup::FoundWorkload& target, const cgroup::Va
       write_again(target, attribute, std::move(entry), entries);
       break;
     case cgroup::Drift::foreign:
-      if (attribute == Attribute::cpu_idle && cgroup::is_qos_group(id)) {
-        entry.reason = "kubelet wrote the weight, as it does every minute";
+      if (attribute == Attribute::cpu_idle && cgroup::is_weighed_by_kubelet(id)) {
+        entry.reason = "kubelet wrote the weight, as it does again and again";
         write_again(target, attribute, std::move(entry), entries);
         break;
       }

@@ -85,7 +85,7 @@ std::vector<model::BestEffortGroup> BestEffortGroups::shown(const HeldValues& he
     shown.cgroup_id = group.target.cgroup->id();
     // Of an idle cgroup kubelet's own write fails, and then it leaves out those that follow. systemd takes
     // it.
-    const bool kubelet_fails = cgroup::is_qos_group(path) && group.target.systemd_unit.empty();
+    const bool kubelet_fails = cgroup::is_weighed_by_kubelet(path) && group.target.systemd_unit.empty();
     shown.fixed = kubelet_fails || refused.contains({path, Attribute::cpu_idle});
     const Held* mark = find_held(held, path);
     if (mark != nullptr && mark->cgroup_id == shown.cgroup_id) {

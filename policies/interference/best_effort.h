@@ -5,8 +5,6 @@
 #include "policies/interference/policy.h"
 #include "policies/vcpus/pool.h"
 
-#include <map>
-#include <string>
 #include <vector>
 
 namespace berth::policies {

@@ -18,7 +18,6 @@
 #include "policies/vcpus/search.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>

@@ -27,14 +27,16 @@ std::optional<LowPriority> low_priority(BestEffortPriority priority) {
   return priority == BestEffortPriority::idle ? LowPriority::idle : LowPriority::weight;
 }
 
-// A group that its owner made idle needs nothing.
-bool is_idle_by_its_owner(const BestEffortGroup& group) { return group.owner == LowPriority::idle; }
-
 std::optional<model::Action> change_of(const BestEffortGroup& group, std::optional<LowPriority> wanted,
                                        const std::string& why) {
-  if (group.fixed || is_idle_by_its_owner(group)) return std::nullopt;
-  model::Action action{.what = {}, .policy = "interference", .decision = {}, .reason = why};
-  if (wanted) {
+  if (group.fixed) return std::nullopt;
+  // It needs nothing then. berth holds it only if it wrote before it had read the owner's.
+  const bool is_idle_by_its_owner = group.owner == LowPriority::idle;
+  model::Action action{.what = {},
+                       .policy = "interference",
+                       .decision = {},
+                       .reason = is_idle_by_its_owner ? "its owner made it idle" : why};
+  if (wanted && !is_idle_by_its_owner) {
     if (model::priority_of(group) == wanted) return std::nullopt;
     action.what = model::Set{.workload = group.id, .value = *wanted};
   } else {
@@ -44,10 +46,11 @@ std::optional<model::Action> change_of(const BestEffortGroup& group, std::option
   return action;
 }
 
-// "a/b" of "a/b/c" and "a/b/d/e".
+// "a/b" of "a/b/c" and "a/b/d/e". It is neither of the two.
 std::string_view common_ancestor(std::string_view a, std::string_view b) {
   std::string_view common = model::parent_path(a);
-  while (!common.empty() && !model::is_within(b, common)) common = model::parent_path(common);
+  while (!common.empty() && (b == common || !model::is_within(b, common)))
+    common = model::parent_path(common);
   return common;
 }
 
@@ -90,7 +93,7 @@ void warn_of_equals(const model::Snapshot& snapshot, model::InterferenceFindings
     if (workload.workload_class != model::WorkloadClass::latency_sensitive || workload.left_alone) continue;
     Siblings equals = usual;
     for (const auto& [parent, siblings] : by_parent) {
-      if (parent.empty() || model::is_within(workload.id, parent)) continue;
+      if (yields_to(siblings.first->id, workload.id)) continue;
       if (equals.first == nullptr) equals.first = siblings.first;
       equals.count += siblings.count;
     }
@@ -109,7 +112,7 @@ void warn_of_equals(const model::Snapshot& snapshot, model::InterferenceFindings
 
 bool yields_to(std::string_view group, std::string_view other) {
   const std::string_view parent = model::parent_path(group);
-  return parent.empty() || (other != parent && model::is_within(other, parent));
+  return parent.empty() || model::is_within(other, parent);
 }
 
 void propose_priorities(const model::Snapshot& snapshot, BestEffortPriority priority,

@@ -85,6 +85,20 @@ TEST_F(GroupsTest, AnEmptyCgroupDoesNotCountUntilItHasProcesses) {
   }
 }
 
+TEST_F(GroupsTest, ProcessesBesideEmptyCgroupsCount) {
+  for (const char* path : {"batch.slice", "batch.slice/a.service"}) tree.make(path);
+  for (const char* path : {"batch.slice/other", "batch.slice/other/inner"}) tree.make(path, false);
+  start({best_effort("batch.slice/a.service")});
+  EXPECT_EQ(groups(), Paths{"batch.slice"});
+  for (const bool runs : {true, false}) {
+    const auto version = discovery->groups_version();
+    tree.write("batch.slice/other", "cgroup.procs", runs ? "7\n" : "");
+    tree.make("batch.slice/other", runs);
+    EXPECT_EQ(groups(), Paths{runs ? "batch.slice/a.service" : "batch.slice"});
+    EXPECT_NE(discovery->groups_version(), version);
+  }
+}
+
 TEST_F(GroupsTest, ProcessesOfItsOwnCount) {
   tree.make("batch.slice");
   tree.make("batch.slice/a.service");
@@ -112,8 +126,10 @@ TEST_F(GroupsTest, WhatIsNotLookedAtCounts) {
   tree.make("batch.slice/a.service");
   start({best_effort("batch.slice/a.service")});
   EXPECT_EQ(groups(), Paths{"batch.slice"});
+  const auto version = discovery->groups_version();
   tree.make("batch.slice/\x01");
   EXPECT_EQ(groups(), Paths{"batch.slice/a.service"});
+  EXPECT_NE(discovery->groups_version(), version);
 }
 
 TEST_F(GroupsTest, ASandboxSleepsAndAPodOfTheSystemDoesNot) {

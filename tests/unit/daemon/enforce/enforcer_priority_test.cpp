@@ -2,6 +2,7 @@
 // The priority of groups of best-effort work: set, followed, and given back.
 #include "tests/unit/daemon/enforce/enforcer_fixture.h"
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -135,6 +136,20 @@ TEST_F(EnforcerPriorityTest, WhenOtherWorkComesTheGroupGivesItBackInTheTickInWhi
   EXPECT_EQ(idle("batch/x"), "0");
 }
 
+TEST_F(EnforcerPriorityTest, WithoutTimeLeftAFormerGroupWaitsForTheNextTick) {
+  start_batch();
+  give("batch", LowPriority::idle);
+  add_other("batch/other");
+  look();
+  EXPECT_TRUE(enforcer
+                  ->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
+                          std::chrono::milliseconds(0))
+                  .empty());
+  EXPECT_EQ(idle("batch"), "1");
+  carry_out(plan_of({}));
+  EXPECT_EQ(idle("batch"), "0");
+}
+
 TEST_F(EnforcerPriorityTest, AWorkloadThatIsMadeLatencySensitiveOrIsLeftAloneNarrowsItsGroup) {
   start_batch();
   ASSERT_TRUE(overrides->set("batch/y", observer->cgroup_id("batch/y"), {{"class", "latency-sensitive"}}));
@@ -229,6 +244,10 @@ TEST_F(EnforcerPriorityTest, WhereKubeletsWriteWouldFailTheGroupIsLeftAlone) {
   look();
   ASSERT_EQ(groups(), std::vector<std::string>{"kubepods/besteffort"});
   EXPECT_TRUE(group("kubepods/besteffort").fixed);
+  node.remove_group("kubepods/burstable");
+  look();
+  ASSERT_EQ(groups(), std::vector<std::string>{"kubepods"}) << "kubelet writes that when it starts";
+  EXPECT_TRUE(group("kubepods").fixed);
 }
 
 TEST_F(EnforcerPriorityTest, IdlePriorityOfItsOwnerIsKnown) {
@@ -255,6 +274,23 @@ TEST_F(EnforcerPriorityTest, AGroupThatRefusesItIsNotAskedAgain) {
   EXPECT_TRUE(group("batch/x").fixed);
   give("batch/x", LowPriority::idle);
   EXPECT_TRUE(entries.empty());
+}
+
+TEST_F(EnforcerPriorityTest, AWriteOfUnknownOutcomeThatWasDoneIsHeldAndNotTheOwners) {
+  start_batch();
+  give("batch", LowPriority::idle);
+  enforcer.reset();
+  actuators.reset();
+  start();
+  enforcer->take_over(actuators->journal().records());
+  look();
+  EXPECT_EQ(group("batch").held, LowPriority::idle);
+  EXPECT_EQ(group("batch").owner, std::nullopt);
+  carry_out(plan_of({}));
+  EXPECT_EQ(idle("batch"), "1");
+  give("batch", std::nullopt);
+  EXPECT_EQ(weight("batch"), "250");
+  EXPECT_EQ(actuators->journal().size(), 0U);
 }
 
 TEST_F(EnforcerPriorityTest, OfACrashEverythingComesBack) {

@@ -84,6 +84,14 @@ TEST(Priority, OfAnOwnerThatMadeItIdleIsLeftAlone) {
   EXPECT_THAT(changes(propose(host_of({}, groups))), IsEmpty());
 }
 
+TEST(Priority, WhatWasWrittenBeforeItsOwnersWasReadGoesBack) {
+  const std::vector<BestEffortGroup> groups{
+      {.id = "a.slice", .held = LowPriority::weight, .owner = LowPriority::idle}};
+  for (const auto& workloads : {std::vector<model::Workload>{web()}, std::vector<model::Workload>{}})
+    EXPECT_THAT(changes(propose(host_of(workloads, groups), BestEffortPriority::weight)),
+                ElementsAre("a.slice="));
+}
+
 TEST(Priority, IsInThePlanOfAHost) {
   const auto plan = decide(host_of({web()}, {{.id = "batch.slice"}}), {});
   EXPECT_TRUE(std::any_of(plan.actions.begin(), plan.actions.end(), [](const model::Action& action) {
@@ -109,6 +117,10 @@ TEST(Priority, AServiceIsWarnedOfWorkThatTheKernelComparesAsAnEqual) {
   ASSERT_EQ(refused.size(), 1U);
   EXPECT_THAT(refused[0].reason, HasSubstr("because berth cannot change that"));
   EXPECT_THAT(warnings({{.id = "batch.slice", .owner = LowPriority::weight, .fixed = true}}), IsEmpty());
+  // A document may have a service above a group.
+  const auto above =
+      propose(host_of({latency_sensitive("app.slice", 1)}, {{.id = "app.slice/x/y", .fixed = true}}));
+  EXPECT_EQ(above.findings.warnings.size(), 1U);
   EXPECT_THAT(propose(host_of({web()}, {{.id = "batch.slice", .fixed = true}}), BestEffortPriority::leave)
                   .findings.warnings,
               IsEmpty());
@@ -118,7 +130,7 @@ TEST(Priority, YieldsToWhatIsBelowItsParent) {
   EXPECT_TRUE(yields_to("batch.slice", "system.slice/web.service"));
   EXPECT_TRUE(yields_to("system.slice/batch.service", "system.slice/web.service"));
   EXPECT_TRUE(yields_to("system.slice/batch.service", "system.slice/pods/a/b"));
-  EXPECT_FALSE(yields_to("system.slice/batch.service", "system.slice"));
+  EXPECT_TRUE(yields_to("system.slice/batch.service", "system.slice")) << "its own tasks are siblings";
   EXPECT_FALSE(yields_to("system.slice/batch.service", "system.slice2/web.service"));
   EXPECT_FALSE(yields_to("app.slice/batch.service", "system.slice/web.service"));
 }
@@ -160,9 +172,9 @@ RC_GTEST_PROP(PriorityProperty, ThePlanLeadsToWhatThePageSays, ()) {
     const BestEffortGroup& was = before.groups[i];
     const BestEffortGroup& is = after.groups[i];
     RC_ASSERT(is.owner == was.owner);
-    if (was.fixed || was.owner == LowPriority::idle) {
+    if (was.fixed) {
       RC_ASSERT(is.held == was.held);
-    } else if (!low) {
+    } else if (!low || was.owner == LowPriority::idle) {
       RC_ASSERT(!is.held);
     } else {
       RC_ASSERT(model::priority_of(is) ==
