@@ -144,6 +144,7 @@ class Tree {
       const std::function<bool(const std::string& id)>& counts);
   std::uint64_t groups_version() const { return groups_version_; }
   void look_at_processes(std::string_view path);
+  void look_at_processes();
   // Changes since the last call.
   Discovery::Changes take_changes();
   // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.
@@ -181,6 +182,7 @@ class Tree {
   Content content_of(Node& node, GroupSearch& search);
   bool holds_processes(Node& node);
   bool has_processes(Node& node);
+  bool read_processes(const Node& node) const;
   void add_group(const Node& node, GroupSearch& search) const;
   // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
@@ -245,6 +247,8 @@ class Tree {
   // at again for a while (judge_young()).
   std::map<std::string, double> young_;
   std::uint64_t groups_version_ = 0;
+  std::vector<std::string> looked_at_;  // by has_processes(), in the last search for groups
+  std::size_t next_look_ = 0;           // its index, from the end on
   bool degraded_ = false;
   bool overflowed_ = false;  // since the last walk
 

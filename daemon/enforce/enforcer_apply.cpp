@@ -20,6 +20,9 @@ namespace {
 constexpr std::size_t kBatchSize = 64;
 // Time limit of a batch; only a hanging service manager reaches it. Far below the watchdog's limit.
 constexpr std::chrono::milliseconds kBatchBudget{5000};
+// The part of a tick's time in which former groups get their priority back before the plan begins. The rest
+// of them follow after it.
+constexpr int kPartForFormerGroups = 4;
 
 bool is_latency_sensitive(const model::Snapshot& snapshot, const std::string& id) {
   const auto* workload = find_workload(snapshot, id);
@@ -51,8 +54,9 @@ bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::n
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
                                       const Found& found, const Groups& groups,
                                       std::chrono::milliseconds budget) {
-  Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
-  release_former_groups(groups, plan.time, batch.finished);
+  const auto start = std::chrono::steady_clock::now();
+  Batch batch{plan, snapshot, start + budget};
+  release_former_groups(groups, start + budget / kPartForFormerGroups, plan.time, batch.finished);
   const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
     if (action.attribute() == Attribute::cpu_idle) {
       const auto group = groups.find(*action.workload());
@@ -93,6 +97,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     }
   }
   flush(batch);
+  release_former_groups(groups, batch.deadline, plan.time, batch.finished);
   confine_grounds(found, plan.time, batch.finished);
   release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);

@@ -95,7 +95,8 @@ void Enforcer::judge_value(const cgroup::FoundWorkload& target, const cgroup::Va
       write_again(target, attribute, std::move(entry), entries);
       break;
     case cgroup::Drift::foreign:
-      if (attribute == Attribute::cpu_idle && cgroup::is_qos_group(id)) {
+      if (attribute == Attribute::cpu_idle && cgroup::is_qos_group(id) &&
+          model::may_favour_itself(target.ground, model::Word::name)) {
         entry.reason = "kubelet wrote the weight, as it does every minute";
         write_again(target, attribute, std::move(entry), entries);
         break;

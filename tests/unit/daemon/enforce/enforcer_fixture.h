@@ -35,9 +35,10 @@ class EnforcerFixture : public testing::Test {
   void look() {
     now += 1;
     observer->take_changes();
-    entries = enforcer->follow(observer->found(), observer->groups(), now);
+    entries = enforcer->follow(observer->found(), now);
     observer->read(now);
-    auto found = enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
+    auto found =
+        enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
     entries.insert(entries.end(), found.begin(), found.end());
     observer->assemble({.holdings = enforcer->holdings(),
                         .left_alone = enforcer->left_alone(),
