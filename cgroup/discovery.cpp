@@ -146,5 +146,6 @@ std::map<std::string, FoundWorkload> Discovery::best_effort_groups(
 }
 std::uint64_t Discovery::groups_version() const { return state_->tree.groups_version(); }
 void Discovery::look_at_processes(std::string_view path) { state_->tree.look_at_processes(path); }
+void Discovery::look_at_processes() { state_->tree.look_at_processes(); }
 
 }  // namespace berth::cgroup

@@ -141,6 +141,9 @@ class Discovery {
   std::uint64_t groups_version() const;
   // Processes were found in a cgroup that was thought to have none.
   void look_at_processes(std::string_view path);
+  // Looks for processes that came to cgroups in groups, or above work, and for those that left: the kernel
+  // does not tell of these. A few cgroups at each call, in turn.
+  void look_at_processes();
   // Of a cgroup that is no workload by class "ignored" or as a pod of the system: its path, and why. Nullopt
   // for all others, and for a part of a workload. `name`: as model::names().
   std::optional<std::string> why_ignored(std::string_view name) const;

@@ -4,6 +4,7 @@
 #include "os/beneath.h"
 #include "os/read_file.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -20,6 +21,7 @@ struct Tree::GroupSearch {
 std::map<std::string, FoundWorkload> Tree::best_effort_groups(
     const std::function<bool(const std::string& id)>& counts) {
   GroupSearch search{.counts = counts};
+  looked_at_.clear();
   content_of(root_, search);
   return std::move(search.groups);
 }
@@ -27,7 +29,7 @@ std::map<std::string, FoundWorkload> Tree::best_effort_groups(
 void Tree::look_at_processes(std::string_view path) {
   Node* node = find(path);
   if (node == nullptr) return;
-  node->has_none = false;
+  node->has_processes.reset();
   ++groups_version_;
 }
 
@@ -78,14 +80,29 @@ bool Tree::holds_processes(Node& node) {
 }
 
 bool Tree::has_processes(Node& node) {
-  if (node.has_none) return false;
+  looked_at_.push_back(node.path());
+  if (!node.has_processes) node.has_processes = read_processes(node);
+  return *node.has_processes;
+}
+
+bool Tree::read_processes(const Node& node) const {
   const os::FileDescriptor directory = os::open_beneath(root_path_, node.path());
   const os::FileDescriptor file(
       directory ? openat(directory.get(), "cgroup.procs", O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1);
   std::array<char, 16> buffer{};
   // A tree without this file is no cgroupfs.
-  node.has_none = file ? os::read_retrying(file.get(), buffer.data(), buffer.size()) == 0 : errno == ENOENT;
-  return !node.has_none;
+  return file ? os::read_retrying(file.get(), buffer.data(), buffer.size()) != 0 : errno != ENOENT;
+}
+
+void Tree::look_at_processes() {
+  constexpr std::size_t kAtOnce = 32;
+  for (std::size_t i = 0; i < std::min(looked_at_.size(), kAtOnce); ++i) {
+    next_look_ = (next_look_ + 1) % looked_at_.size();
+    Node* node = find(looked_at_[next_look_]);
+    if (node == nullptr || !node->has_processes || *node->has_processes == read_processes(*node)) continue;
+    node->has_processes.reset();
+    ++groups_version_;
+  }
 }
 
 void Tree::add_group(const Node& node, GroupSearch& search) const {

@@ -142,7 +142,7 @@ void Tree::visit(Node& parent, const std::string& name, int above) {
   if (user) ++shares_[*user].groups;
   Node& added = *node;
   parent.children.emplace(name, std::move(node));
-  parent.has_none = false;
+  parent.has_processes.reset();
   ++groups_version_;
   scan(added, directory);
 }
@@ -230,7 +230,7 @@ void Tree::refresh_populated(Node& node, int directory) {
     node.populated = errno == ENOENT && access((root_path_ / node.path()).c_str(), F_OK) == 0;
   }
   if (node.populated == before) return;
-  node.has_none = false;
+  node.has_processes.reset();
   ++groups_version_;
 }
 
@@ -596,7 +596,7 @@ void Tree::remove_child(Node& parent, const std::string& name) {
   if (child == parent.children.end()) return;
   forget(*child->second);
   parent.children.erase(child);
-  parent.has_none = false;
+  parent.has_processes.reset();
   ++groups_version_;
 }
 

@@ -94,7 +94,7 @@ struct Node {
   bool of_the_system = false;             // it would be a workload, and is left alone as a pod of the system
   bool sandbox = false;                   // likewise, as a pod's sandbox, which only sleeps
   bool unseen = false;                    // it has a child that is not looked at
-  bool has_none = false;                  // no process of its own, as seen since its children changed
+  std::optional<bool> has_processes;      // of its own; nullopt: not looked at since its children changed
   std::optional<double> quota;            // the first one seen, where it matters
   std::optional<double> created;
   std::optional<Verdict> verdict;
@@ -144,6 +144,7 @@ class Tree {
       const std::function<bool(const std::string& id)>& counts);
   std::uint64_t groups_version() const { return groups_version_; }
   void look_at_processes(std::string_view path);
+  void look_at_processes();
   // Changes since the last call.
   Discovery::Changes take_changes();
   // Events were lost, or a cgroup could not be watched or opened: only a rescan finds the changes.
@@ -181,6 +182,7 @@ class Tree {
   Content content_of(Node& node, GroupSearch& search);
   bool holds_processes(Node& node);
   bool has_processes(Node& node);
+  bool read_processes(const Node& node) const;
   void add_group(const Node& node, GroupSearch& search) const;
   // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
@@ -247,6 +249,8 @@ class Tree {
   // at again for a while (judge_young()).
   std::map<std::string, double> young_;
   std::uint64_t groups_version_ = 0;
+  std::vector<std::string> looked_at_;  // by has_processes(), in the last search for groups
+  std::size_t next_look_ = 0;           // its index, from the end on
   bool degraded_ = false;
   bool overflowed_ = false;  // since the last walk
 

@@ -265,9 +265,11 @@ bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
     report.gone.push_back(record.path);
     return true;
   }
-  // A restore that was cut short may have ended idle priority, and not yet put the weight back.
-  bool ours =
-      *current == record.written || *current == record.previous || has_lost_weight(record.written, *current);
+  // A restore, or a change to another weight, that was cut short may have ended idle priority, and not yet
+  // written the weight.
+  bool ours = *current == record.written || *current == record.previous ||
+              has_lost_weight(record.written, *current) ||
+              (record.previous && has_lost_weight(*record.previous, *current));
   if (!ours && *current != record.original) {
     const auto merged = owner->merged(target, original, record.written, *current);
     if (!merged) return leave_after(merged.error());

@@ -17,8 +17,10 @@ namespace {
 // Ticks that are so many times as far apart as configured are worth a message.
 constexpr double kNoticeablySlower = 1.25;
 
-// A service whose load swings is throttled in some ticks only: a shorter pause counts as the same case.
-constexpr double kThrottledPause_s = 600;
+// A service whose load swings is throttled in some ticks only, and groups of best-effort work may come and go
+// as a user likes: a shorter pause counts as the same case.
+constexpr double kSwingingPause_s = 600;
+constexpr const char* kUnprotected = "is not protected";
 constexpr const char* kThrottled = "is throttled by its CPU quota";
 
 // Names a finding that no workload has. No workload has this id, because it has no directory.
@@ -43,17 +45,18 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
     for (const auto& warning : plan.findings.interference->warnings) {
       if (warning.cause == model::WarningCause::place) continue;  // said as "cannot be placed"
       if (warning.cause == model::WarningCause::priority) {
-        say("is not protected", {.workload = warning.workload, .reason = warning.reason});
+        say(kUnprotected, {.workload = warning.workload, .reason = warning.reason});
+        swinging_at_[{kUnprotected, warning.workload}] = plan.time;
         continue;
       }
       const bool use = warning.cause == model::WarningCause::use;
       const char* uses = warning.vcpus ? "uses more than its vcpus" : "may need more than its vcpus";
       say(use ? uses : kThrottled, {.workload = warning.workload, .reason = warning.reason});
-      if (!use) throttled_at_[warning.workload] = plan.time;
+      if (!use) swinging_at_[{kThrottled, warning.workload}] = plan.time;
     }
-    std::erase_if(throttled_at_,
-                  [&](const auto& item) { return plan.time - item.second > kThrottledPause_s; });
-    for (const auto& item : throttled_at_) current.insert(fmt::format("{} {}", kThrottled, item.first));
+    std::erase_if(swinging_at_, [&](const auto& item) { return plan.time - item.second > kSwingingPause_s; });
+    for (const auto& [finding, time] : swinging_at_)
+      current.insert(fmt::format("{} {}", finding.first, finding.second));
     if (const auto& absent = plan.findings.interference->absent_reserved; !absent.empty()) {
       if (said_findings_.count(kAbsentReserved) == 0)
         os::log_warning(

@@ -14,6 +14,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -39,7 +40,8 @@ class Announcer {
 
  private:
   std::set<std::string> said_findings_;
-  std::map<std::string, double> throttled_at_;  // by workload id: epoch seconds of the last such finding
+  // By finding and workload id: epoch seconds of the last one of those that come and go.
+  std::map<std::pair<std::string, std::string>, double> swinging_at_;
   std::set<std::string> failing_;
   bool slowed_said_ = false;
   std::uint64_t dropped_before_ = 0;  // at the tick before

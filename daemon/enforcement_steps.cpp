@@ -24,7 +24,7 @@ constexpr double kApplyShare = 0.5;
 std::vector<LogEntry> Enforcement::follow(double now) {
   // Only workloads that came, went or changed since the last call can have lost their holdings.
   if (std::exchange(followed_, observer_.generation()) == observer_.generation()) return {};
-  return enforcer_->follow(observer_.found(), observer_.groups(), now);
+  return enforcer_->follow(observer_.found(), now);
 }
 
 std::vector<LogEntry> Enforcement::check(double now) {

@@ -21,15 +21,10 @@ bool Enforcer::refuses(const model::Action& action) const {
   return *attribute != Attribute::cpus || !confined_at_.contains(*id);
 }
 
-std::vector<LogEntry> Enforcer::follow(const Found& found, const Groups& groups, double now) {
+std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   const auto run_of = [&found](const std::string& id) {
     const auto known = found.find(id);
     return known == found.end() ? 0 : known->second.cgroup->id();
-  };
-  const auto refusing_run = [&](const Key& key) {
-    if (key.second != Attribute::cpu_idle) return run_of(key.first);
-    const auto known = groups.find(key.first);
-    return known == groups.end() ? 0 : known->second.target.cgroup->id();
   };
   std::set<Key> departed;
   for (const Attribute attribute : model::kAttributes) {
@@ -54,7 +49,9 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, const Groups& groups,
     for (const Attribute attribute : model::kAttributes) departed.emplace(id, attribute);
     it = left_alone_.erase(it);
   }
-  std::erase_if(refused_, [&](const auto& item) { return refusing_run(item.first) != item.second; });
+  std::erase_if(refused_, [&](const auto& item) {
+    return item.first.second != Attribute::cpu_idle && run_of(item.first.first) != item.second;
+  });
   std::erase_if(confined_at_, [&](const auto& item) {
     return !refused_.contains({item.first, Attribute::cpus});
   });
@@ -141,6 +138,31 @@ void Enforcer::release_forgotten(const model::Plan& plan, std::vector<LogEntry>&
   }
   for (const auto& [id, attribute] : forgotten) {
     release(id, attribute, plan.time, "an earlier change had an unknown outcome", entries);
+  }
+}
+
+void Enforcer::release_former_groups(const Groups& groups, std::chrono::steady_clock::time_point deadline,
+                                     double now, std::vector<LogEntry>& entries) {
+  const auto run_of = [&groups](const std::string& id) {
+    const auto group = groups.find(id);
+    return group == groups.end() ? 0 : group->second.target.cgroup->id();
+  };
+  std::erase_if(refused_, [&](const auto& item) {
+    return item.first.second == Attribute::cpu_idle && run_of(item.first.first) != item.second;
+  });
+  std::vector<std::string> former;
+  for (auto& [id, held] : holdings_.of(Attribute::cpu_idle)) {
+    const std::uint64_t run = run_of(id);
+    if (run == held.cgroup_id) continue;
+    if (run != 0 && has_kept(groups.at(id).target, held.value)) {
+      held.cgroup_id = run;
+    } else {
+      former.push_back(id);
+    }
+  }
+  for (const std::string& id : former) {
+    if (std::chrono::steady_clock::now() >= deadline) return;
+    release(id, Attribute::cpu_idle, now, "it is no group of best-effort work any more", entries);
   }
 }
 

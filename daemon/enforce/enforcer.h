@@ -54,7 +54,7 @@ class Enforcer {
 
   // Releases workloads that vanished or whose path another cgroup took over, and follows units that
   // restarted. Call it before the tick's readings, so that these show the remaining values.
-  std::vector<LogEntry> follow(const Found& found, const Groups& groups, double now);
+  std::vector<LogEntry> follow(const Found& found, double now);
 
   // Finds values that another program changed since berth wrote them, and reacts as `on_foreign` says.
   // `readings` are this tick's.
@@ -73,7 +73,7 @@ class Enforcer {
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
   // that returns to its original is put back, so that no trace of it is left. First of all, cgroups that are
-  // no groups of best-effort work any more get their priority back.
+  // no groups of best-effort work any more get their priority back, in a part of `budget`.
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
                               const Groups& groups, std::chrono::milliseconds budget);
 
@@ -90,6 +90,9 @@ class Enforcer {
 
   // enforcer.cpp: values held and released.
   void release_forgotten(const model::Plan& plan, std::vector<LogEntry>& entries);
+  // Begins none after `deadline`: a user can make thousands at once.
+  void release_former_groups(const Groups& groups, std::chrono::steady_clock::time_point deadline, double now,
+                             std::vector<LogEntry>& entries);
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
@@ -120,7 +123,6 @@ class Enforcer {
                    std::vector<LogEntry>& entries);
 
   // enforcer_apply.cpp: a plan carried out.
-  void release_former_groups(const Groups& groups, Batch& batch);
   void pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry, Batch& batch);
   void limit(const cgroup::FoundWorkload& target, const model::Action& action, model::Attribute attribute,
              Batch& batch);

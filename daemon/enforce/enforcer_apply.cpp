@@ -20,6 +20,9 @@ namespace {
 constexpr std::size_t kBatchSize = 64;
 // Time limit of a batch; only a hanging service manager reaches it. Far below the watchdog's limit.
 constexpr std::chrono::milliseconds kBatchBudget{5000};
+// The part of a tick's time in which former groups get their priority back before the plan begins. The rest
+// of them follow after it.
+constexpr int kPartForFormerGroups = 4;
 
 bool is_latency_sensitive(const model::Snapshot& snapshot, const std::string& id) {
   const auto* workload = find_workload(snapshot, id);
@@ -51,8 +54,9 @@ bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::n
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
                                       const Found& found, const Groups& groups,
                                       std::chrono::milliseconds budget) {
-  Batch batch{plan, snapshot, std::chrono::steady_clock::now() + budget};
-  release_former_groups(groups, batch);
+  const auto start = std::chrono::steady_clock::now();
+  Batch batch{plan, snapshot, start + budget};
+  release_former_groups(groups, start + budget / kPartForFormerGroups, plan.time, batch.finished);
   const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
     if (action.attribute() == Attribute::cpu_idle) {
       const auto group = groups.find(*action.workload());
@@ -93,29 +97,11 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     }
   }
   flush(batch);
+  release_former_groups(groups, batch.deadline, plan.time, batch.finished);
   confine_grounds(found, plan.time, batch.finished);
   release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);
   return std::move(batch.finished);
-}
-
-void Enforcer::release_former_groups(const Groups& groups, Batch& batch) {
-  std::vector<std::string> former;
-  for (auto& [id, held] : holdings_.of(Attribute::cpu_idle)) {
-    const auto group = groups.find(id);
-    const std::uint64_t run = group == groups.end() ? 0 : group->second.target.cgroup->id();
-    if (run == held.cgroup_id) continue;
-    if (run != 0 && has_kept(group->second.target, held.value)) {
-      held.cgroup_id = run;
-    } else {
-      former.push_back(id);
-    }
-  }
-  for (const std::string& id : former) {
-    if (is_late(batch)) return;  // the next tick finds the rest
-    release(id, Attribute::cpu_idle, batch.plan.time, "it is no group of best-effort work any more",
-            batch.finished);
-  }
 }
 
 void Enforcer::pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpus, LogEntry entry,

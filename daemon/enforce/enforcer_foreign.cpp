@@ -108,7 +108,8 @@ void Enforcer::judge_value(const cgroup::FoundWorkload& target, const cgroup::Va
       write_again(target, attribute, std::move(entry), entries);
       break;
     case cgroup::Drift::foreign:
-      if (attribute == Attribute::cpu_idle && cgroup::is_weighed_by_kubelet(id)) {
+      if (attribute == Attribute::cpu_idle && cgroup::is_weighed_by_kubelet(id) &&
+          model::may_favour_itself(target.ground, model::Word::name)) {
         entry.reason = "kubelet wrote the weight, as it does again and again";
         write_again(target, attribute, std::move(entry), entries);
         break;

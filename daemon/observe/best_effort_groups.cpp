@@ -3,6 +3,7 @@
 
 #include "cgroup/recognise.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -60,19 +61,36 @@ void BestEffortGroups::follow(cgroup::Discovery& discovery) {
 }
 
 void BestEffortGroups::read(const cgroup::Sampler::Readings& readings, cgroup::Discovery& discovery) {
-  for (auto& [path, group] : groups_) {
+  std::vector<Groups::iterator> of_users;
+  std::size_t first = 0;
+  for (auto it = groups_.begin(); it != groups_.end(); ++it) {
+    auto& [path, group] = *it;
     if (group.is_workload) {
       // What was read before berth's last write tells nothing.
       const auto reading = readings.find(path);
       const bool known = reading != readings.end() && !reading->second.gone && reading->second.settings_known;
       group.priority = known ? reading->second.value(Attribute::cpu_idle) : std::nullopt;
-      continue;
+    } else if (!model::may_favour_itself(group.target.ground, model::Word::write)) {
+      group.priority.reset();
+      if (path <= last_of_users_) ++first;
+      of_users.push_back(it);
+    } else {
+      read_one(path, group, discovery);
     }
-    const auto value = cgroup::read_value(*group.target.cgroup, Attribute::cpu_idle);
-    group.priority = value ? std::optional(*value) : std::nullopt;
-    // The kernel tells of no process that is moved to a cgroup whose children have some.
-    if (has_processes(*group.target.cgroup)) discovery.look_at_processes(path);
   }
+  for (std::size_t i = 0; i < std::min(of_users.size(), kMostUsersGroups); ++i) {
+    auto& [path, group] = *of_users[(first + i) % of_users.size()];
+    read_one(path, group, discovery);
+    last_of_users_ = path;
+  }
+  discovery.look_at_processes();
+}
+
+void BestEffortGroups::read_one(const std::string& path, Group& group, cgroup::Discovery& discovery) {
+  const auto value = cgroup::read_value(*group.target.cgroup, Attribute::cpu_idle);
+  group.priority = value ? std::optional(*value) : std::nullopt;
+  // The kernel tells of no process that is moved to a cgroup whose children have some.
+  if (has_processes(*group.target.cgroup)) discovery.look_at_processes(path);
 }
 
 std::vector<model::BestEffortGroup> BestEffortGroups::shown(const HeldValues& held,
@@ -85,7 +103,8 @@ std::vector<model::BestEffortGroup> BestEffortGroups::shown(const HeldValues& he
     shown.cgroup_id = group.target.cgroup->id();
     // Of an idle cgroup kubelet's own write fails, and then it leaves out those that follow. systemd takes
     // it.
-    const bool kubelet_fails = cgroup::is_weighed_by_kubelet(path) && group.target.systemd_unit.empty();
+    const bool kubelet_fails = cgroup::is_weighed_by_kubelet(path) && group.target.systemd_unit.empty() &&
+                               model::may_favour_itself(group.target.ground, model::Word::name);
     shown.fixed = kubelet_fails || refused.contains({path, Attribute::cpu_idle});
     const Held* mark = find_held(held, path);
     if (mark != nullptr && mark->cgroup_id == shown.cgroup_id) {

@@ -33,13 +33,18 @@ class BestEffortGroups {
   void follow(cgroup::Discovery& discovery, Exceptions exceptions);
   // The same with the exceptions as they were.
   void follow(cgroup::Discovery& discovery);
+  // Of users' groups that are no workloads, so many are read at once, in turn.
+  static constexpr std::size_t kMostUsersGroups = 256;
   // Reads the priority of each group. `readings`: those of workloads.
   void read(const cgroup::Sampler::Readings& readings, cgroup::Discovery& discovery);
   // As a snapshot shows them.
   std::vector<model::BestEffortGroup> shown(const HeldValues& held, const RefusedLimits& refused) const;
 
  private:
+  static void read_one(const std::string& path, Group& group, cgroup::Discovery& discovery);
+
   Groups groups_;
+  std::string last_of_users_;  // that was read
   Exceptions exceptions_;
   std::optional<std::uint64_t> version_;  // of the tree, for groups_
 };

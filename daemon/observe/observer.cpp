@@ -91,7 +91,6 @@ cgroup::Discovery::Changes Observer::take_changes() {
   for (const auto& path : kernel_.take_changed_paths()) discovery_->look_at(path);
   auto changes = discovery_->process();
   follow(changes);
-  groups_.follow(*discovery_);
   return changes;
 }
 
@@ -280,6 +279,8 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
         "{}: its counter of CPU time jumped by more than {} vCPUs can give; berth drops the reading", id,
         online_.size()));
   }
+  // Once a tick: a user can change the tree many times a second, and each search walks all of it.
+  groups_.follow(*discovery_);
   groups_.read(sampler_.readings(), *discovery_);
   std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
   said_ = std::move(faults);

@@ -102,7 +102,7 @@ struct Engine {
   std::vector<LogEntry> look(config::ForeignWriter on_foreign = config::ForeignWriter::yield) {
     now += 1;
     observer->take_changes();
-    auto entries = enforcer->follow(observer->found(), observer->groups(), now);
+    auto entries = enforcer->follow(observer->found(), now);
     observer->read_again(kId);
     observer->read(now);
     auto more = enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);

@@ -95,6 +95,26 @@ INSTANTIATE_TEST_SUITE_P(EveryStep, KilledAt,
                                          std::pair(Step::before_reset, 1), std::pair(Step::after_reset, 1),
                                          std::pair(Step::before_reset, 2), std::pair(Step::after_reset, 2)));
 
+// Between its two writes: the kernel gives its own weight to a group that stops being idle.
+TEST(KilledWithinAWrite, TheWeightComesBackThoughIdlePriorityEndedForTheLeastWeight) {
+  const ControlTree tree;
+  const ScratchDirectory state;
+  tree.make("a");
+  tree.put("a", "cpu.weight", "250");
+  {
+    const auto journal = open_journal(state);
+    PatientOwner owner(tree.root());
+    Writer writer(tree.root(), *journal, owner, nullptr);
+    const FoundWorkload a = tree.found("a");
+    ASSERT_TRUE(writer.set(a, priority("1")));
+    ASSERT_TRUE(writer.set(a, priority("0 1")));
+  }
+  tree.put("a", "cpu.weight", "100");
+  const RestoreReport report = restore_anew(tree, state);
+  EXPECT_TRUE(report.left.empty()) << report.left[0].reason;
+  EXPECT_EQ(tree.get("a", "cpu.weight"), "250");
+}
+
 // Changes a control file as cgroupfs does, whole or not at all; an ordinary file is empty between open and
 // write.
 class AtomicOwner : public PatientOwner {

@@ -61,6 +61,21 @@ TEST(AnnouncerTest, AServiceBesideBestEffortWorkOfTheSamePriorityIsNamed) {
   EXPECT_EQ(said(announcer, plan, true), "");
 }
 
+TEST(AnnouncerTest, AServiceIsNamedOnceThoughAUsersGroupBesideItComesAndGoes) {
+  model::Plan calm;
+  calm.findings.interference.emplace();
+  model::Plan beside = calm;
+  beside.findings.interference->warnings = {
+      {.workload = "web/a", .cause = model::WarningCause::priority, .vcpus = {}, .reason = "it competes"}};
+  Announcer announcer;
+  EXPECT_NE(said(announcer, beside, true), "");
+  for (int tick = 1; tick < 10; ++tick) {
+    calm.time = beside.time = 2 * tick;
+    EXPECT_EQ(said(announcer, calm, true), "");
+    EXPECT_EQ(said(announcer, beside, true), "");
+  }
+}
+
 TEST(AnnouncerTest, AServiceThatIsThrottledNowAndThenIsNamedOnceInTenMinutes) {
   model::Plan calm;
   calm.findings.interference.emplace();

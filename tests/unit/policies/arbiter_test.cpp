@@ -247,8 +247,8 @@ TEST(ArbiterOrder, EvictsInTheOrderOfThePolicy) {
               ElementsAre("evict c", "evict a", "evict b", "pin a"));
 }
 
-TEST(ArbiterOrder, PrioritiesOfGroupsComeBeforePins) {
-  auto snapshot = eight({pinned(best_effort("batch"), "4-5")});
+TEST(ArbiterOrder, PrioritiesOfGroupsComeAfterPinsOfServicesAndBeforeThoseOfBestEffortWork) {
+  auto snapshot = eight({pinned(best_effort("batch"), "4-5"), latency_sensitive("web", 2)});
   snapshot.groups = {{.id = "batch"}, {.id = "others.slice"}};
   const auto change = [](const std::string& group, bool wanted) {
     return model::Action{.what = wanted ? model::Action::What(model::Set{group, model::LowPriority::idle})
@@ -259,9 +259,9 @@ TEST(ArbiterOrder, PrioritiesOfGroupsComeBeforePins) {
   };
   EXPECT_THAT(steps(arbitrate(snapshot,
                               {pin("batch", "4-7"), change("batch", true), change("others.slice", false),
-                               change("unknown.slice", true)},
+                               change("unknown.slice", true), pin("web", "0-1")},
                               {})),
-              ElementsAre("set-cpu-priority batch", "set-cpu-priority others.slice", "pin batch"));
+              ElementsAre("pin web", "set-cpu-priority batch", "set-cpu-priority others.slice", "pin batch"));
 }
 
 TEST(ArbiterOrder, ABurstEndsBeforeAQuotaFallsBelowIt) {

@@ -35,7 +35,7 @@ class EnforcerFixture : public testing::Test {
   void look() {
     now += 1;
     observer->take_changes();
-    entries = enforcer->follow(observer->found(), observer->groups(), now);
+    entries = enforcer->follow(observer->found(), now);
     observer->read(now);
     auto found =
         enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);

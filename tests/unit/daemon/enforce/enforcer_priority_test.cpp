@@ -3,11 +3,14 @@
 #include "tests/unit/daemon/enforce/enforcer_fixture.h"
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 namespace berth::daemon {
@@ -28,6 +31,12 @@ match = "batch/x"
 class = "best-effort"
 [[workload]]
 match = "batch/y"
+class = "best-effort"
+[[workload]]
+match = "batch/inner/*"
+class = "best-effort"
+[[workload]]
+match = "user/**/w"
 class = "best-effort"
 [[workload]]
 match = "kubepods.slice/*/*/*.scope"
@@ -54,6 +63,13 @@ class EnforcerPriorityTest : public test::EnforcerFixture {
     start();
     observer->want(Attribute::cpu_idle, true);
     look();
+  }
+  // The cgroup belongs to a user, with all that is made in it later.
+  void start_user() const {
+    add_other("user");
+    std::filesystem::permissions(node.tree() / "user", std::filesystem::perms::others_write,
+                                 std::filesystem::perm_options::add);
+    add_other("user/other");
   }
   void give_files(const std::string& path) const {
     node.put(path, "cpu.idle", "0");
@@ -169,6 +185,92 @@ TEST_F(EnforcerPriorityTest, AProcessThatIsMovedIntoTheGroupNarrowsIt) {
   node.put("batch", "cgroup.procs", "7");
   look();
   EXPECT_EQ(groups(), (std::vector<std::string>{"batch/x", "batch/y"}));
+}
+
+TEST_F(EnforcerPriorityTest, AProcessThatIsMovedToACgroupInsideTheGroupNarrowsIt) {
+  node.add_group("batch/inner/z");
+  start_batch();
+  ASSERT_EQ(groups(), std::vector<std::string>{"batch"});
+  node.put("batch/inner", "cgroup.procs", "7");
+  look();
+  EXPECT_EQ(groups(), (std::vector<std::string>{"batch/inner/z", "batch/x", "batch/y"}));
+  std::filesystem::remove(node.tree() / "batch/inner/cgroup.procs");
+  look();
+  EXPECT_EQ(groups(), std::vector<std::string>{"batch"});
+}
+
+TEST_F(EnforcerPriorityTest, FormerGroupsOfATickWithoutTimeAreGivenBackInTheNext) {
+  start_batch();
+  give("batch", LowPriority::idle);
+  add_other("batch/other");
+  look();
+  EXPECT_TRUE(enforcer
+                  ->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
+                          std::chrono::milliseconds(0))
+                  .empty());
+  EXPECT_EQ(idle("batch"), "1");
+  look();
+  carry_out(plan_of({}));
+  EXPECT_EQ(results(), Results{"restore batch restored"});
+  EXPECT_EQ(idle("batch"), "0");
+  EXPECT_EQ(weight("batch"), "250");
+}
+
+TEST_F(EnforcerPriorityTest, ChangesBetweenTicksStartNoSearch) {
+  start_batch();
+  add_other("batch/other");
+  observer->take_changes();
+  EXPECT_TRUE(observer->groups().contains("batch"));
+  look();
+  EXPECT_FALSE(observer->groups().contains("batch"));
+}
+
+TEST_F(EnforcerPriorityTest, KubeletsNamesExemptNoGroupOfAUser) {
+  start_user();
+  add_other("user/kubepods/other");
+  node.add_group("user/kubepods/besteffort/pod/w");
+  start();
+  look();
+  ASSERT_EQ(groups(), std::vector<std::string>{"user/kubepods/besteffort"});
+  EXPECT_FALSE(group("user/kubepods/besteffort").fixed);
+}
+
+TEST_F(EnforcerPriorityTest, AUserDoesNotWriteOverAMarkWithoutEndByKubeletsNames) {
+  start_user();
+  add_other("user/kubepods/other");
+  const std::string path = "user/kubepods/besteffort";
+  node.add_group(path + "/pod/w");
+  give_files(path);
+  start();
+  observer->want(Attribute::cpu_idle, true);
+  look();
+  give(path, LowPriority::idle);
+  for (int write = 0; write < 5; ++write) {
+    give_files(path);
+    look();
+  }
+  EXPECT_TRUE(group(path).fixed);
+}
+
+TEST_F(EnforcerPriorityTest, GroupsOfUsersAreReadInTurn) {
+  start_user();
+  constexpr std::size_t kGroups = BestEffortGroups::kMostUsersGroups + 40;
+  for (std::size_t i = 0; i < kGroups; ++i) node.add_group(fmt::format("user/{}/w", i));
+  start();
+  const auto read = [this] {
+    std::set<std::string> paths;
+    for (const auto& [path, group] : observer->groups()) {
+      if (group.priority) paths.insert(path);
+    }
+    return paths;
+  };
+  look();
+  ASSERT_EQ(groups().size(), kGroups);
+  std::set<std::string> ever = read();
+  EXPECT_EQ(ever.size(), BestEffortGroups::kMostUsersGroups);
+  look();
+  ever.merge(read());
+  EXPECT_EQ(ever.size(), kGroups);
 }
 
 TEST_F(EnforcerPriorityTest, ARestartedWorkloadThatIsItsOwnGroupGetsItAgain) {
