@@ -136,6 +136,7 @@ struct BestEffortGroup {
   std::uint64_t cgroup_id = 0;            // likewise; 0 in a document
   std::optional<LowPriority> held = {};   // that berth gave it; nullopt: it has its owner's
   std::optional<LowPriority> owner = {};  // that its owner gave it
+  std::optional<double> changed_at = {};  // epoch seconds of berth's last change, while it holds one
   bool fixed = false;                     // the host refuses the write, or another program's value stays
 
   friend bool operator==(const BestEffortGroup&, const BestEffortGroup&) = default;

@@ -130,6 +130,7 @@ void fields(Io& io, Of<Io, BestEffortGroup>& group) {
   io.required("id", group.id, as::name);
   io.nullable_if_set("held", group.held, as::one_of(kLowPriorities, to_string));
   io.nullable_if_set("owner", group.owner, as::one_of(kLowPriorities, to_string));
+  io.nullable_if_set("changed_at", group.changed_at, as::time);
   io.if_set("fixed", group.fixed, as::flag);
 }
 

@@ -84,7 +84,10 @@ Standing standing_in(const Snapshot& recorded) {
                                                  .pressed_at = workload.pressed_at});
   }
   for (const BestEffortGroup& group : recorded.groups) {
-    if (group.held) standing.groups.emplace(group.id, HeldAttribute{*group.held, HeldLimit()});
+    if (!group.held) continue;
+    const double changed_at = group.changed_at.value_or(0);
+    standing.groups.emplace(
+        group.id, HeldAttribute{*group.held, HeldLimit{.since = changed_at, .changed_at = changed_at}});
   }
   return standing;
 }
@@ -109,7 +112,9 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
   if (standing.groups.empty()) return;
   for (BestEffortGroup& group : snapshot.groups) {
     const auto held = standing.groups.find(group.id);
-    if (held != standing.groups.end()) group.held = std::get<LowPriority>(held->second.value);
+    if (held == standing.groups.end()) continue;
+    group.held = std::get<LowPriority>(held->second.value);
+    if (held->second.held.changed_at > 0) group.changed_at = held->second.held.changed_at;
   }
 }
 
@@ -136,7 +141,10 @@ void take_off(Snapshot& snapshot) {
     workload.held_memory.reset();
     workload.evicted_at.reset();
   }
-  for (BestEffortGroup& group : snapshot.groups) group.held.reset();
+  for (BestEffortGroup& group : snapshot.groups) {
+    group.held.reset();
+    group.changed_at.reset();
+  }
 }
 
 const HeldAttribute* find_held(const Standing& standing, const Workload& workload, Attribute attribute) {

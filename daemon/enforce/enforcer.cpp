@@ -83,7 +83,11 @@ bool Enforcer::has_kept(const cgroup::FoundWorkload& target, const cgroup::Value
 }
 
 void Enforcer::settle(std::vector<LogEntry>& entries, double now) {
-  if (!std::exchange(settle_, false)) return;
+  // systemd reads all its units for each. A user can have berth give values back in every tick.
+  constexpr double kPause_s = 10;
+  if (!settle_ || (settled_at_ && now >= *settled_at_ && now - *settled_at_ < kPause_s)) return;
+  settle_ = false;
+  settled_at_ = now;
   if (const auto settled = writer_.settle(); !settled) {
     LogEntry entry = blank_entry(now, "restore", "", Attribute::cpus, "");
     entry.attribute.clear();

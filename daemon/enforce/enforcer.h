@@ -151,6 +151,7 @@ class Enforcer {
   };
   std::map<std::string, Offence> offences_;  // by the user's outermost group
   bool settle_ = false;                      // systemd may have to read its units again
+  std::optional<double> settled_at_;         // epoch seconds, when it last had to
 };
 
 }  // namespace berth::daemon

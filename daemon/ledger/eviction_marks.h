@@ -29,12 +29,16 @@ struct EvictionMarks {
   }
 };
 
+// Whether it is berthd's own cgroup. A name that a user gave does not make it that.
+inline bool is_berthd(const std::string& workload, const model::Ground& ground) {
+  return model::may_favour_itself(ground, model::Word::name) && workload.ends_with("/berthd.service");
+}
+
 // Whether the path alone rules eviction out: a slice, which holds other units, or berth's own cgroups. A name
 // that a user gave does not.
 inline bool is_never_evicted(const std::string& workload, const model::Ground& ground) {
   if (!model::may_favour_itself(ground, model::Word::name)) return false;
-  return workload.ends_with(".slice") || workload.starts_with("berth.slice/") ||
-         workload.ends_with("/berthd.service");
+  return workload.ends_with(".slice") || workload.starts_with("berth.slice/") || is_berthd(workload, ground);
 }
 
 }  // namespace berth::daemon

@@ -2,6 +2,8 @@
 #include "daemon/observe/best_effort_groups.h"
 
 #include "cgroup/recognise.h"
+#include "daemon/ledger/eviction_marks.h"
+#include "model/path.h"
 
 #include <algorithm>
 #include <array>
@@ -41,9 +43,11 @@ void BestEffortGroups::follow(cgroup::Discovery& discovery) {
   if (version_ == discovery.groups_version()) return;
   const auto& workloads = discovery.workloads();
   auto found = discovery.best_effort_groups([&](const std::string& id) {
+    const auto workload = workloads.find(id);
+    // Whatever a rule says: berthd must run to take priorities back.
+    if (workload != workloads.end() && is_berthd(id, workload->second.ground)) return false;
     const auto exception = exceptions_.find(id);
     if (exception != exceptions_.end()) return exception->second;
-    const auto workload = workloads.find(id);
     return workload != workloads.end() &&
            workload->second.identity.workload_class == model::WorkloadClass::best_effort;
   });
@@ -109,6 +113,7 @@ std::vector<model::BestEffortGroup> BestEffortGroups::shown(const HeldValues& he
     const Held* mark = find_held(held, path);
     if (mark != nullptr && mark->cgroup_id == shown.cgroup_id) {
       shown.held = low_priority_of(mark->value);
+      shown.changed_at = mark->changed_at;
       shown.owner = low_priority_of(mark->original);
     } else if (group.priority) {
       shown.owner = low_priority_of(*group.priority);

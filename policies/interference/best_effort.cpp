@@ -36,9 +36,13 @@ std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand,
 
 }  // namespace
 
+bool Hold::holds(std::optional<double> changed_at) const {
+  return cools_down(changed_at, now, kHeldCooldowns * cooldown_s);
+}
+
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads, const model::CpuSet& of_others,
-                         const PoolHold& hold, InterferenceProposal& proposal) {
+                         const Hold& hold, InterferenceProposal& proposal) {
   const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
   const model::CpuSet pool = best_effort_pool(occupancy, demand);
   proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
@@ -52,8 +56,7 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
     const auto& allowed = workload->allowed_cpus;
     model::CpuSet target = allowed ? pool & *allowed : pool;
-    const bool young = !workload->cpus.empty() && !workload->left_alone &&
-                       cools_down(*workload, hold.now, kHeldCooldowns * hold.cooldown_s);
+    const bool young = !workload->cpus.empty() && !workload->left_alone && hold.holds(workload->pinned_at);
     // It gets no more vCPUs, but loses those that an instance owns now.
     if (young && owned.empty()) continue;
     if (young && target.intersects(workload->cpus)) target &= workload->cpus;

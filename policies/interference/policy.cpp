@@ -215,7 +215,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       occupancy.ask(i, keeps);
       // A late task that is grown stays where it is, and so does an instance near its GPUs.
       PlacementRequest& request = queue.requests[i];
-      const bool cools = cools_down(*instance.workload, now, repin_cooldown_s);
+      const bool cools = cools_down(instance.workload->pinned_at, now, repin_cooldown_s);
       request.may_move = !cools && keeps == request.vcpus && !request.preferred;
       if (settings.search == Search::optimal && request.may_move && node.kind(cpus.front()) > 0) {
         slow.push_back({.tenant = i, .region = fit.standing.region, .cpus = std::move(cpus)});
@@ -399,9 +399,9 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   std::sort(moved.begin(), moved.end());
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
-  confine_best_effort(placement.occupancy, demand, workloads, of_others,
-                      {.now = snapshot.time, .cooldown_s = repin_cooldown_s}, proposal);
-  propose_priorities(snapshot, settings.best_effort_priority, proposal);
+  const Hold hold{.now = snapshot.time, .cooldown_s = repin_cooldown_s};
+  confine_best_effort(placement.occupancy, demand, workloads, of_others, hold, proposal);
+  propose_priorities(snapshot, settings.best_effort_priority, hold, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });
   return proposal;

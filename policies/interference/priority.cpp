@@ -115,7 +115,7 @@ bool yields_to(std::string_view group, std::string_view other) {
   return parent.empty() || model::is_within(other, parent);
 }
 
-void propose_priorities(const model::Snapshot& snapshot, BestEffortPriority priority,
+void propose_priorities(const model::Snapshot& snapshot, BestEffortPriority priority, const Hold& hold,
                         InterferenceProposal& proposal) {
   const auto services = static_cast<std::size_t>(
       std::count_if(snapshot.workloads.begin(), snapshot.workloads.end(), [](const model::Workload& it) {
@@ -129,6 +129,7 @@ void propose_priorities(const model::Snapshot& snapshot, BestEffortPriority prio
     why = fmt::format("it has {} while latency-sensitive work runs here ({})", model::words(*wanted),
                       model::count_text(services, "workload"));
   for (const BestEffortGroup& group : snapshot.groups) {
+    if (services == 0 && hold.holds(group.changed_at)) continue;
     if (auto action = change_of(group, wanted, why)) proposal.actions.push_back(*std::move(action));
   }
   if (wanted) warn_of_equals(snapshot, proposal.findings);

@@ -196,7 +196,7 @@ Waits find_waits(const model::Snapshot& snapshot, const std::vector<const Worklo
     const bool asks = found.vcpus > 0 || found.cause == WaitCause::best_effort;
     if (asks && grown.count(workload->id) > 0) {
       found.reason += "; it is a straggler, which is helped otherwise";
-    } else if (asks && cools_down(*workload, snapshot.time, repin_cooldown_s)) {
+    } else if (asks && cools_down(workload->pinned_at, snapshot.time, repin_cooldown_s)) {
       found.reason += "; its pin changed less than safety.repin_cooldown ago";
     } else if (asks) {
       asking.push_back(workload);

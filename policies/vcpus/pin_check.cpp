@@ -59,9 +59,9 @@ PinCheck check_pin(const Node& node, const InterferenceSettings& settings, const
   return check_place(node, settings, workload, asked);
 }
 
-bool cools_down(const model::Workload& workload, double now, double cooldown_s) {
-  if (!workload.pinned_at) return false;
-  const double age = now - *workload.pinned_at;
+bool cools_down(std::optional<double> changed_at, double now, double cooldown_s) {
+  if (!changed_at) return false;
+  const double age = now - *changed_at;
   return age >= 0 && age < cooldown_s;
 }
 

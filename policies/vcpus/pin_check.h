@@ -5,6 +5,7 @@
 #include "policies/settings.h"
 #include "policies/vcpus/node.h"
 
+#include <optional>
 #include <string>
 
 namespace berth::policies {
@@ -28,8 +29,8 @@ PinCheck check_pin(const Node& node, const InterferenceSettings& settings, const
 // request of `vcpus` may have.
 PinCheck check_place(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
                      int vcpus);
-// Whether berth changed the pin less than the cool-down ago. A clock that went backwards holds nothing.
-bool cools_down(const model::Workload& workload, double now, double cooldown_s);
+// Whether berth last changed a value less than the cool-down ago. A clock that went backwards holds nothing.
+bool cools_down(std::optional<double> changed_at, double now, double cooldown_s);
 
 // The fault of single vCPUs of the pin: offline, forbidden or reserved; empty without one.
 std::string check_vcpus(const Node& node, const InterferenceSettings& settings,

@@ -293,7 +293,10 @@ Snapshot snapshot(const SnapshotShape& shape) {
     if (!one_in(3)) continue;
     BestEffortGroup& group = made.groups.emplace_back();
     group.id = workload.id;
-    if (one_in(2)) group.held = *gen::element(LowPriority::idle, LowPriority::weight);
+    if (one_in(2)) {
+      group.held = *gen::element(LowPriority::idle, LowPriority::weight);
+      group.changed_at = *amounts(1e9);
+    }
     if (one_in(2)) group.owner = *gen::element(LowPriority::idle, LowPriority::weight);
     group.fixed = one_in(4);
   }

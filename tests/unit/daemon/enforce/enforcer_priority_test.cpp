@@ -33,6 +33,9 @@ class = "best-effort"
 match = "batch/y"
 class = "best-effort"
 [[workload]]
+match = "system.slice/*"
+class = "best-effort"
+[[workload]]
 match = "batch/inner/*"
 class = "best-effort"
 [[workload]]
@@ -273,6 +276,14 @@ TEST_F(EnforcerPriorityTest, GroupsOfUsersAreReadInTurn) {
   EXPECT_EQ(ever.size(), kGroups);
 }
 
+TEST_F(EnforcerPriorityTest, BerthdIsInNoGroup) {
+  node.add_group("system.slice/a.service");
+  node.add_group("system.slice/berthd.service");
+  start();
+  look();
+  EXPECT_EQ(groups(), std::vector<std::string>{"system.slice/a.service"});
+}
+
 TEST_F(EnforcerPriorityTest, ARestartedWorkloadThatIsItsOwnGroupGetsItAgain) {
   node.add_group("batch/x");
   add_other("batch/other");
@@ -349,6 +360,14 @@ TEST_F(EnforcerPriorityTest, WhereKubeletsWriteWouldFailTheGroupIsLeftAlone) {
   node.remove_group("kubepods/burstable");
   look();
   ASSERT_EQ(groups(), std::vector<std::string>{"kubepods"}) << "kubelet writes that when it starts";
+  EXPECT_TRUE(group("kubepods").fixed);
+}
+
+TEST_F(EnforcerPriorityTest, AHostWhosePodsAreAllBestEffortLeavesTheGroupOfAllPodsToKubelet) {
+  node.add_group("kubepods/besteffort/pod1-2/" + std::string(64, 'a'));
+  start();
+  look();
+  ASSERT_EQ(groups(), std::vector<std::string>{"kubepods"});
   EXPECT_TRUE(group("kubepods").fixed);
 }
 

@@ -40,7 +40,7 @@ model::Workload web() { return latency_sensitive("system.slice/web.service", 1);
 InterferenceProposal propose(const model::Snapshot& snapshot,
                              BestEffortPriority priority = BestEffortPriority::idle) {
   InterferenceProposal proposal;
-  propose_priorities(snapshot, priority, proposal);
+  propose_priorities(snapshot, priority, {.now = snapshot.time, .cooldown_s = 10}, proposal);
   return proposal;
 }
 
@@ -73,6 +73,15 @@ TEST(Priority, GoesBackWithTheLastServiceAndWithTheSetting) {
               ElementsAre("batch.slice="));
   EXPECT_THAT(changes(propose(host_of({web()}, groups), BestEffortPriority::weight)),
               ElementsAre("batch.slice=weight"));
+}
+
+TEST(Priority, StaysForThreeCooldownsAfterTheLastService) {
+  auto snapshot = host_of({}, {{.id = "batch.slice", .held = LowPriority::idle}});
+  for (const double age : {0.0, 29.0, 30.0}) {
+    snapshot.groups.front().changed_at = snapshot.time - age;
+    EXPECT_EQ(changes(propose(snapshot)).empty(), age < 30) << age;
+    EXPECT_EQ(changes(propose(snapshot, BestEffortPriority::leave)).empty(), age < 30) << age;
+  }
 }
 
 TEST(Priority, OfAnOwnerThatMadeItIdleIsLeftAlone) {
