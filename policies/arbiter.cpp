@@ -154,7 +154,8 @@ class CoolDown {
 
   // Growing or shrinking in place is no move.
   bool holds(const model::Workload& workload, const model::CpuSet& wanted) {
-    if (workload.shares || !cools_down(workload.pinned_at, now_, settings_.safety.repin_cooldown_s)) return false;
+    if (workload.shares || !cools_down(workload.pinned_at, now_, settings_.safety.repin_cooldown_s))
+      return false;
     if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
     if (workload.cpus.intersects(contested_)) return false;
     if (!node_) node_.emplace(topology_, settings_.interference.shared_domain);

@@ -10,7 +10,7 @@
 
 namespace berth::policies {
 
-// What berth set lately stays, so that a service that crashes and starts again and again does not have every
+// Values that berth set lately stay. So a service that crashes and starts again and again does not have every
 // best-effort cgroup written each time.
 struct Hold {
   double now = 0;         // epoch seconds
