@@ -82,6 +82,8 @@ class Host {
     }
     node.put("batch/dear", "memory.current", std::to_string(200 * kMiB));
     node.put("batch/dear", "memory.stat", fmt::format("inactive_file {}", 120 * kMiB));
+    node.put("batch", "cpu.idle", "0");
+    node.put("batch", "cpu.weight", "100");
     have_memory(800 * kMiB, 0);
   }
 
@@ -248,8 +250,8 @@ bool DaemonClockTest::compare(double by) {
       }
     }
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"advertise", "evict", "pin", "restore", "set-cpu-quota",
-                                          "set-memory-high"}))
+  EXPECT_EQ(kinds, (std::set<std::string>{"advertise", "evict", "pin", "restore", "set-cpu-priority",
+                                          "set-cpu-quota", "set-memory-high"}))
       << "not every policy had something to do";
   return true;
 }

@@ -439,6 +439,9 @@ TEST_F(EnforcerPriorityTest, ThePolicyGivesItWhileAServiceRuns) {
   EXPECT_TRUE(entries.empty());
   node.remove_group("web/a");
   tick();
+  EXPECT_EQ(idle("batch"), "1");
+  now += 30;
+  tick();
   EXPECT_EQ(idle("batch"), "0");
   EXPECT_EQ(weight("batch"), "250");
   EXPECT_TRUE(enforcer->holdings().of(Attribute::cpu_idle).empty());
