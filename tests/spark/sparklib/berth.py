@@ -66,6 +66,14 @@ def with_cpuset(directory: Path) -> list[str]:
     return ["unshare", "--mount", "sh", "-c", script, "sh", str(shown), str(controllers)]
 
 
+def received(datagrams: socket.socket) -> bytes:
+    """The next datagram; empty if there is none yet."""
+    try:
+        return datagrams.recv(4096)
+    except BlockingIOError:
+        return b""
+
+
 class Berthd:
     """A daemon that observes, or with `enforce` also evicts, and berthctl that talks to it."""
 
@@ -80,7 +88,7 @@ class Berthd:
         self.sparkd = Sparkd(build)
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(directory / "notify"))
-        notify.settimeout(PATIENCE_S)
+        notify.setblocking(False)
         self.environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "DBUS_SYSTEM_BUS_ADDRESS": f"unix:path={bus}"}
         self.log = directory / "berthd.log"
         config = str(config_file(directory, 'mode = "enforce"\n' + config if enforce else config))
@@ -92,8 +100,8 @@ class Berthd:
                 env={**self.environment, "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log,
             )
         try:
-            while b"READY=1" not in notify.recv(4096):
-                pass
+            until("berthd is ready, or ends", lambda: self.process.poll() is not None or b"READY=1" in received(notify))
+            assert self.process.poll() is None, f"berthd ended: {self.process.returncode}\n{self.log.read_text()[-3000:]}"
         except BaseException:  # whoever is interrupted here leaves nothing behind
             for process in (self.process, self.bus):
                 process.kill()
