@@ -155,20 +155,6 @@ TEST_F(EnforcerPriorityTest, WhenOtherWorkComesTheGroupGivesItBackInTheTickInWhi
   EXPECT_EQ(idle("batch/x"), "0");
 }
 
-TEST_F(EnforcerPriorityTest, WithoutTimeLeftAFormerGroupWaitsForTheNextTick) {
-  start_batch();
-  give("batch", LowPriority::idle);
-  add_other("batch/other");
-  look();
-  EXPECT_TRUE(enforcer
-                  ->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
-                          std::chrono::milliseconds(0))
-                  .empty());
-  EXPECT_EQ(idle("batch"), "1");
-  carry_out(plan_of({}));
-  EXPECT_EQ(idle("batch"), "0");
-}
-
 TEST_F(EnforcerPriorityTest, AWorkloadThatIsMadeLatencySensitiveOrIsLeftAloneNarrowsItsGroup) {
   start_batch();
   ASSERT_TRUE(overrides->set("batch/y", observer->cgroup_id("batch/y"), {{"class", "latency-sensitive"}}));
@@ -360,14 +346,6 @@ TEST_F(EnforcerPriorityTest, WhereKubeletsWriteWouldFailTheGroupIsLeftAlone) {
   node.remove_group("kubepods/burstable");
   look();
   ASSERT_EQ(groups(), std::vector<std::string>{"kubepods"}) << "kubelet writes that when it starts";
-  EXPECT_TRUE(group("kubepods").fixed);
-}
-
-TEST_F(EnforcerPriorityTest, AHostWhosePodsAreAllBestEffortLeavesTheGroupOfAllPodsToKubelet) {
-  node.add_group("kubepods/besteffort/pod1-2/" + std::string(64, 'a'));
-  start();
-  look();
-  ASSERT_EQ(groups(), std::vector<std::string>{"kubepods"});
   EXPECT_TRUE(group("kubepods").fixed);
 }
 
