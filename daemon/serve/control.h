@@ -47,7 +47,7 @@ class Control {
   // "observe" or "enforce". Error invalid_input for another word. Error unavailable where the host does not
   // let berth enforce; the message names the missing thing.
   virtual model::Result<void> set_mode(std::string_view mode) = 0;
-  // Keys class, service, vcpus, deadline, priority, evictable, force; for this run of the workload.
+  // Keys class, service, vcpus, isolation, deadline, priority, evictable, force; for this run of the workload.
   // All or nothing. Error gone where there is no such workload, invalid_input naming the key.
   virtual model::Result<void> set_workload(const std::string& id,
                                            const std::map<std::string, std::string>& settings) = 0;
