@@ -4,7 +4,7 @@
 #include "policies/usage.h"
 
 #include <algorithm>
-#include <cmath>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -142,8 +142,8 @@ class Homes {
 
  private:
   std::vector<int> all() const {
-    std::vector<int> home;
-    for (int index = 0; index < static_cast<int>(places_.size()); ++index) home.push_back(index);
+    std::vector<int> home(places_.size());
+    std::iota(home.begin(), home.end(), 0);
     return home;
   }
   std::vector<int> indices(const CpuSet& home) const {
@@ -233,11 +233,6 @@ class Homes {
   std::map<std::string, SharedInstance> found_;
 };
 
-// A service may use more now than on average.
-double recent_cores(const SharedRequest& request, double cores) {
-  return std::max(cores, latest_use(*request.workload, model::Resource::cpu).value_or(0));
-}
-
 }  // namespace
 
 std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
@@ -282,7 +277,8 @@ std::map<int, double> use_by_domain(const Occupancy& occupancy, const CpuSet& wi
       if (count > 0) vcpus[id] = count;
       all += count;
     }
-    for (const auto& [id, count] : vcpus) use[id] += recent_cores(request, instance.cores) * count / all;
+    const double cores = latest_use(*request.workload, model::Resource::cpu).value_or(instance.cores);
+    for (const auto& [id, count] : vcpus) use[id] += cores * count / all;
   }
   return use;
 }

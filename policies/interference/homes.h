@@ -27,8 +27,8 @@ struct HomeSearch {
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
-// The services' use by the id of each domain in which any of them is at home. It is the mean of their samples
-// or their newest sample, whichever is more.
+// The services' use by the id of each domain in which any of them is at home, by their newest samples. A
+// service without one counts with its request.
 std::map<int, double> use_by_domain(const Occupancy& occupancy, const model::CpuSet& withheld,
                                     const std::vector<SharedRequest>& requests,
                                     const std::map<std::string, model::SharedInstance>& homes);

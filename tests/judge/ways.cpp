@@ -216,8 +216,6 @@ std::vector<Way> all_ways() {
   std::vector<Way> ways{
       berth_way("berth", {}),
       berth_way("berth, shared", {.isolation = model::Isolation::shared}),
-      berth_way("berth, shared, waits of 5 ms",
-                {.isolation = model::Isolation::shared, .max_runq_latency_s = 5e-3}),
       berth_way("berth, cores", {.isolation = model::Isolation::cores}),
       berth_way("berth, optimal", {.search = Search::optimal}),
       berth_way("berth, be_avoid_siblings", {.be_avoid_siblings = true}),
