@@ -420,10 +420,11 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   // Instances that wait come first: all moves of a tick count.
   InterferenceSettings rest = settings;
   rest.max_moves -= static_cast<int>(waits.turns.size() + faster.size());
+  std::vector<PlacementRequest> requests = to_search(queue, standing);
   const PlacementProblem problem{.node = node,
                                  .settings = rest,
                                  .best_effort = demand,
-                                 .requests = to_search(queue, standing),
+                                 .requests = std::move(requests),
                                  .standing = std::move(standing)};
   Placement placement = search_function(settings.search)(problem);
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
