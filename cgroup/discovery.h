@@ -27,6 +27,7 @@ struct Identity {
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
   // From the rule; else from the first cpu.max quota seen, rounded up. Later quotas may be berth's own.
   std::optional<int> vcpus;
+  std::optional<model::Isolation> isolation = {};
   std::uint64_t memory_request_bytes = 0;
   int priority = 0;
   bool evictable = false;

@@ -551,6 +551,7 @@ FoundWorkload Tree::describe(Node& node, std::shared_ptr<Cgroup> cgroup) const {
     identity.service = rule.service.value_or(identity.service);
     identity.memory_request_bytes = rule.memory_bytes.value_or(0);
     identity.priority = rule.priority.value_or(0);
+    identity.isolation = rule.isolation;
     identity.force = rule.force.value_or(false);
     if (rule.deadline_s) identity.deadline = identity.created + *rule.deadline_s;
     found.progress_file = rule.progress_file.value_or("");

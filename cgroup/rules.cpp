@@ -136,7 +136,7 @@ Marks judge_marks(const RawMarks& raw, const Ownership& owner) {
 
 bool says_otherwise(const WorkloadRule& a, const WorkloadRule& b) {
   return a.ignored != b.ignored || differs(a.workload_class, b.workload_class) ||
-         differs(a.service, b.service) || differs(a.vcpus, b.vcpus) ||
+         differs(a.service, b.service) || differs(a.vcpus, b.vcpus) || differs(a.isolation, b.isolation) ||
          differs(a.memory_bytes, b.memory_bytes) || differs(a.priority, b.priority) ||
          differs(a.evictable, b.evictable) || differs(a.force, b.force) ||
          differs(a.deadline_s, b.deadline_s) || differs(a.progress_file, b.progress_file);

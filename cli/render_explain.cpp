@@ -83,6 +83,36 @@ void render_identity(std::ostream& out, const Document& workload, const Style& s
   }
 }
 
+void say_waiting(std::ostream& out, const Document& workload) {
+  const Document& waiting = member(workload, "waiting");
+  if (waiting.is_object()) {
+    say(out, fmt::format("its threads wait {:.3g} ms for a vCPU (99th percentile), cause {}: {}",
+                         1000 * number_of(waiting, "runq_latency_s").value_or(0), text_of(waiting, "cause"),
+                         text_of(waiting, "reason")));
+  }
+}
+
+std::string domains_text(const std::string& ids) {
+  return (ids.find_first_of(",-") == std::string::npos ? "domain " : "domains ") + ids;
+}
+
+// Of a service without vCPUs of its own by its isolation.
+void render_home(std::ostream& out, const Document& workload, const Style& style) {
+  const Document& shared = member(workload, "shared");
+  if (!shared.is_object()) return;
+  heading(out, style, "Home");
+  say(out, "isolation shared: it owns no vCPUs, and other services may run where it does");
+  say(out, text_of(shared, "reason"));
+  const auto planned = text_of(shared, "cpus");
+  const auto present = text_of(workload, "cpus");
+  const std::string pinned =
+      planned.empty() ? "it needs no pin" : fmt::format("pinned to vCPUs {} in the plan", planned);
+  say(out, fmt::format("{}, {}", pinned, present.empty() ? "not pinned now" : "to " + present + " now"));
+  say(out, fmt::format("counts for {:.3g} cores there; score {}: what its neighbours there cost it",
+                       number_of(shared, "cores").value_or(0), number(shared, "score", 4)));
+  say_waiting(out, workload);
+}
+
 void render_pin(std::ostream& out, const Document& workload, const Style& style) {
   const Document& pin = member(workload, "pin");
   const auto unplaceable = text_of(workload, "unplaceable");
@@ -109,12 +139,7 @@ void render_pin(std::ostream& out, const Document& workload, const Style& style)
                        text_of(pin, "pressure_source")));
   if (const auto quality = text_of(pin, "search_reason"); !quality.empty())
     say(out, "all instances together: " + quality);
-  const Document& waiting = member(workload, "waiting");
-  if (waiting.is_object()) {
-    say(out, fmt::format("its threads wait {:.3g} ms for a vCPU (99th percentile), cause {}: {}",
-                         1000 * number_of(waiting, "runq_latency_s").value_or(0), text_of(waiting, "cause"),
-                         text_of(waiting, "reason")));
-  }
+  say_waiting(out, workload);
 }
 
 const char* priority_in_words(std::string_view priority) {
@@ -136,6 +161,14 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
   } else {
     say(out, fmt::format("shares {} with all best-effort work; they are {} busy", shared,
                          format_share(number_of(pool, "utilisation"))));
+  }
+  const Document& domains = member(pool, "domains");
+  if (domains.is_object()) {
+    for (const auto& [id, left] : domains.items()) {
+      const auto here = text_of(left, "cpus");
+      say(out, fmt::format("of these in {}, beside services: {}", domains_text(id),
+                           here.empty() ? "none" : "vCPUs " + here));
+    }
   }
   const Document& group = member(workload, "group");
   if (!group.is_object()) return;
@@ -315,6 +348,7 @@ void render_workload(std::ostream& out, const Document& workload, const Style& s
     if (const auto why = text_of(workload, "lifted"); !why.empty()) say(out, "CPU quota lifted: " + why);
     if (const auto why = text_of(workload, "bursting"); !why.empty()) say(out, "CPU burst: " + why);
   }
+  render_home(out, workload, style);
   render_pin(out, workload, style);
   render_pool(out, workload, style);
   render_task(out, workload, style);

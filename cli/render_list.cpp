@@ -61,6 +61,14 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
     return !text_of(workload, "cpu_priority").empty();
   });
   if (any_low) columns.push_back(Column::text("PRIORITY"));
+  const bool any_level = std::any_of(list.begin(), list.end(), [](const Document& workload) {
+    const std::string level = text_of(workload, "isolation");
+    return !level.empty() && level != "vcpus";
+  });
+  if (any_level) {
+    columns.push_back(Column::text("ISOLATION"));
+    columns.push_back(Column::name("HOME"));
+  }
   Table table(columns);
   bool left_alone = false;
   for (const Document& workload : list) {
@@ -81,6 +89,10 @@ void render_list(std::ostream& out, const Document& workloads, const Style& styl
         format_share(number_of(workload, "progress"))};
     if (any_gpus) row.emplace_back(or_dash(gpus_of(workload)));
     if (any_low) row.emplace_back(or_dash(text_of(workload, "cpu_priority")));
+    if (any_level) {
+      row.emplace_back(or_dash(text_of(workload, "isolation")));
+      row.emplace_back(or_dash(text_of(workload, "home")));
+    }
     table.add(std::move(row));
   }
   if (table.empty()) {

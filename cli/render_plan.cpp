@@ -121,6 +121,20 @@ void render_groups(std::ostream& out, const model::Snapshot& snapshot, const Sty
   list_findings(out, style, "Groups of best-effort work", groups);
 }
 
+void render_shared(std::ostream& out, const model::InterferenceFindings& findings, const Style& style) {
+  if (findings.shared.empty()) return;
+  heading(out, style, "Latency-sensitive instances that share vCPUs (isolation \"shared\")");
+  Table table({Column::name("INSTANCE"), Column::name("HOME"), Column::name("PINNED"),
+               Column::figure("CORES"), Column::figure("SCORE"), Column::text("WHY")},
+              "  ");
+  for (const auto& [id, instance] : findings.shared) {
+    table.add({id, instance.home.empty() ? "-" : instance.home.to_string(),
+               instance.cpus.empty() ? "-" : instance.cpus.to_string(), format_number(instance.cores, 2),
+               format_number(instance.score, 4), instance.reason});
+  }
+  table.print(out, style);
+}
+
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
                          const model::Snapshot& snapshot, const Style& style) {
   heading(out, style, "Latency-sensitive instances in the plan");
@@ -145,6 +159,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                  "neighbours are.")
         << "\n";
   }
+  render_shared(out, findings, style);
   list_findings(out, style, "Cannot be placed", findings.unplaceable);
   std::vector<model::WorkloadFinding> warnings;
   for (const model::ServiceWarning& it : findings.warnings) warnings.push_back({it.workload, it.reason});
@@ -163,6 +178,10 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
   out << "  "
       << (findings.best_effort.cpus.empty() ? "nothing" : "vCPUs " + findings.best_effort.cpus.to_string())
       << ", " << format_share(findings.best_effort.utilisation) << " busy\n";
+  for (const auto& [domain, left] : findings.best_effort.domains) {
+    out << "  beside services in domain " << domain << ": " << model::count_text(left.cores, "core")
+        << (left.cpus.empty() ? "" : ", vCPUs " + left.cpus.to_string()) << "\n";
+  }
   list_findings(out, style, "Cannot be confined", findings.unconfined);
   std::vector<model::WorkloadFinding> waiting;
   for (const auto& [id, it] : findings.waiting) {

@@ -90,11 +90,16 @@ Table table_of(const std::vector<const Document*>& rows, TopSort sort) {
   };
   Column service = Column::name("SERVICE");
   service.leaves = sort == TopSort::service ? 0 : 7;
-  Table table(
+  // Services without vCPUs of their own have one.
+  const bool any_home = std::any_of(rows.begin(), rows.end(),
+                                    [](const Document* row) { return !text_of(*row, "home").empty(); });
+  std::vector<Column> columns(
       {Column::name("WORKLOAD"), Column::text("CLASS"), service, Column::figure("VCPUS"),
        Column::figure("CPU"), figure("QUOTA", 4, TopSort::quota), figure("PROGRESS", 5, TopSort::progress),
        figure("PRESSURE", 6), figure("WAIT %", 3, TopSort::pressure), figure("RUNQ P99", 2, TopSort::runq),
        figure("RUNQ P50", 9), figure("LLC MPKI", 8, TopSort::llc), figure("SCORE", 1, TopSort::score)});
+  if (any_home) columns.push_back(Column::text("HOME"));
+  Table table(columns);
   for (const Document* row : rows) {
     const Document& workload = *row;
     const bool managed = !member(workload, "managed").is_boolean() || flag_of(workload, "managed");
@@ -104,7 +109,7 @@ Table table_of(const std::vector<const Document*>& rows, TopSort sort) {
     const double share = vcpus.value_or(0) > 0 ? cpu.value_or(0) / *vcpus : 0;
     const auto wait = number_of(workload, "cpu_pressure_some_avg10");
     const auto pressure = number_of(workload, "pressure");
-    table.add(
+    std::vector<Cell> cells(
         {Cell(or_dash(text_of(workload, "id")) + (managed ? "" : " *"), managed ? Colour::none : Colour::dim),
          Cell(or_dash(text_of(workload, "class")), latency ? Colour::yellow : Colour::none),
          or_dash(text_of(workload, "service")), format_number(vcpus, 0),
@@ -114,6 +119,8 @@ Table table_of(const std::vector<const Document*>& rows, TopSort sort) {
          Cell(format_number(wait, 1), pressure_colour(wait.value_or(0))), micros(workload, "runq_latency_us"),
          micros(workload, "runq_latency_p50_us"), format_number(number_of(workload, "llc_mpki"), 2),
          format_number(number_of(workload, "score"), 3)});
+    if (any_home) cells.emplace_back(or_dash(text_of(workload, "home")));
+    table.add(std::move(cells));
   }
   return table;
 }
@@ -177,7 +184,8 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
 std::map<int, std::string> owners(const Document& workloads) {
   std::map<int, std::string> labels;
   for (const Document& workload : list_of(workloads, "workloads")) {
-    if (text_of(workload, "class") != "latency-sensitive") continue;
+    if (text_of(workload, "class") != "latency-sensitive" || text_of(workload, "isolation") == "shared")
+      continue;
     const auto cpus = model::CpuSet::parse(text_of(workload, "pinned_cpus"));
     if (!cpus) continue;
     for (const int cpu : *cpus) labels[cpu] = text_of(workload, "service");

@@ -87,7 +87,7 @@ Action declare_set(const Options& options) {
       .type_name("");
   options
       .option("settings", arguments->assignments,
-              "class, service, vcpus, deadline, priority, evictable, force")
+              "class, service, vcpus, isolation, deadline, priority, evictable, force")
       .type_name("KEY=VALUE");
   options.flag("--reset", arguments->reset, "Take back all earlier settings");
   return [arguments](Session& session) { return set(session, *arguments); };

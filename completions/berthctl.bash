@@ -156,13 +156,15 @@ _berthctl() {
                 _berthctl_workloads
             elif [[ $word == class=* ]]; then
                 _berthctl_offer class=latency-sensitive class=best-effort
+            elif [[ $word == isolation=* ]]; then
+                _berthctl_offer isolation=shared isolation=vcpus isolation=cores
             elif [[ $word == evictable=* ]]; then
                 _berthctl_offer evictable=true evictable=false
             elif [[ $word == force=* ]]; then
                 _berthctl_offer force=true force=false
             else
                 compopt -o nospace 2>/dev/null
-                _berthctl_offer class= service= vcpus= deadline= priority= evictable= force=
+                _berthctl_offer class= service= vcpus= isolation= deadline= priority= evictable= force=
             fi
             ;;
     esac

@@ -107,4 +107,4 @@ complete -c berthctl -n '__berthctl_command rank check-config' -F
 complete -c berthctl -n '__berthctl_first_of explain set evict progress' -a '(__berthctl_workloads)' -d workload
 complete -c berthctl -n '__berthctl_first_of progress' -a self -d 'the workload of this shell'
 complete -c berthctl -n '__berthctl_first_of mode' -a 'observe enforce'
-complete -c berthctl -n '__berthctl_command set; and not __berthctl_first_of set' -a 'class=latency-sensitive class=best-effort service= vcpus= deadline= priority= evictable=true evictable=false force=true force=false'
+complete -c berthctl -n '__berthctl_command set; and not __berthctl_first_of set' -a 'class=latency-sensitive class=best-effort service= vcpus= isolation=shared isolation=vcpus isolation=cores deadline= priority= evictable=true evictable=false force=true force=false'

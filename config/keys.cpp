@@ -21,6 +21,7 @@
 namespace berth::config {
 namespace {
 
+using model::Isolation;
 using model::WorkloadRule;
 
 constexpr double kDay = 86400;
@@ -162,6 +163,13 @@ KeySpec<Target> cpulist_key(const char* name, Member& (*field)(Target&)) {
   auto as_toml =
       default_text<Target>(field, [](const model::CpuSet& cpus) { return quote(cpus.to_string()); });
   return {{name, "cpulist", std::move(as_toml), ""}, {}, set};
+}
+
+std::vector<std::pair<std::string, Isolation>> isolations() {
+  std::vector<std::pair<std::string, Isolation>> choices;
+  for (const auto level : {Isolation::shared, Isolation::vcpus, Isolation::cores})
+    choices.emplace_back(model::to_string(level), level);
+  return choices;
 }
 
 KeySpec<Settings> metrics_listen_key() {
@@ -310,6 +318,9 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
        {"weight", BestEffortPriority::weight},
        {"leave", BestEffortPriority::leave}},
       +[](Settings & s) -> auto& { return interference(s).best_effort_priority; }));
+  specs.push_back(choice_key<Settings, Isolation>(
+      "interference.isolation", isolations(),
+      +[](Settings & s) -> auto& { return interference(s).isolation; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
   specs.push_back(integer_key<Settings>(
@@ -478,6 +489,8 @@ std::vector<KeySpec<WorkloadRule>> make_workload_specs() {
   specs.push_back(service_key());
   specs.push_back(integer_key<WorkloadRule>(
       "vcpus", 1, model::kMaxCpu + 1, +[](WorkloadRule & r) -> auto& { return r.vcpus; }));
+  specs.push_back(choice_key<WorkloadRule, Isolation>(
+      "isolation", isolations(), +[](WorkloadRule & r) -> auto& { return r.isolation; }));
   specs.push_back(size_key<WorkloadRule>(
       "memory", +[](WorkloadRule & r) -> auto& { return r.memory_bytes; }));
   specs.push_back(integer_key<WorkloadRule>(

@@ -58,6 +58,7 @@ model::Result<WorkloadSettings> parse_workload_settings(const std::map<std::stri
   return WorkloadSettings{.workload_class = rule.workload_class,
                           .service = std::move(rule.service),
                           .vcpus = rule.vcpus,
+                          .isolation = rule.isolation,
                           .deadline_s = rule.deadline_s,
                           .priority = rule.priority,
                           .evictable = rule.evictable,

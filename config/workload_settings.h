@@ -14,8 +14,8 @@ namespace berth::config {
 
 // The keys of a workload that can be set while it runs (berthctl set). Their limits are those of berth.toml's
 // [[workload]] tables.
-inline constexpr std::array<std::string_view, 7> kWorkloadKeys{"class",    "service",   "vcpus", "deadline",
-                                                               "priority", "evictable", "force"};
+inline constexpr std::array<std::string_view, 8> kWorkloadKeys{
+    "class", "service", "vcpus", "isolation", "deadline", "priority", "evictable", "force"};
 
 bool is_workload_key(std::string_view key);
 
@@ -24,6 +24,7 @@ struct WorkloadSettings {
   std::optional<model::WorkloadClass> workload_class;
   std::optional<std::string> service;
   std::optional<int> vcpus;
+  std::optional<model::Isolation> isolation;
   std::optional<double> deadline_s;  // after the workload's creation
   std::optional<int> priority;
   std::optional<bool> evictable;

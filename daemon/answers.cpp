@@ -90,8 +90,12 @@ std::string Answers::status_line() const {
 }
 
 Tick Answers::last_tick() const {
-  return {observer(), from_.plan, from_.enforcement.holdings(), from_.enforcement.left_alone(),
-          from_.overrides};
+  return {observer(),
+          from_.plan,
+          from_.enforcement.holdings(),
+          from_.enforcement.left_alone(),
+          from_.overrides,
+          policy_settings().interference.isolation};
 }
 
 StatusReport Answers::status_report() const {

@@ -57,6 +57,8 @@ struct WorkloadExplanation {
   std::optional<std::uint64_t> memory_bytes;  // in use; nullopt without a sample
   std::optional<std::string> left_alone;      // why berth leaves it alone
   std::optional<PinExplanation> pin;          // nullopt where it is not placed
+  std::optional<Isolation> isolation;         // of a latency-sensitive one
+  std::optional<SharedInstance> shared;       // nullopt where it is not shared
   std::optional<std::string> unplaceable;     // why it gets no vCPUs
   std::optional<std::string> unconfined;      // why it cannot be kept off those of others
   std::vector<ServiceWarning> warnings;       // what can harm it

@@ -104,6 +104,8 @@ static void fields(FieldWriter& io, const WorkloadExplanation& explained) {
   io.required("gpus", workload.gpus, as::list(as::name));
   io.required("limits", workload, as::part(write_limits));
   io.nullable("pin", explained.pin, as::object);
+  io.nullable("isolation", explained.isolation, as::one_of(kIsolations, to_string));
+  io.nullable("shared", explained.shared, as::object);
   io.nullable("unplaceable", explained.unplaceable, as::text);
   io.nullable("unconfined", explained.unconfined, as::text);
   io.required("warnings", explained.warnings, as::list(as::object));

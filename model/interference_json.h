@@ -2,16 +2,12 @@
 // The fields of the findings of interference.
 #pragma once
 
+#include "model/by_domain_json.h"
 #include "model/json.h"
 #include "model/json_fields.h"
-#include "model/number.h"
 #include "model/plan.h"
 
 #include <array>
-#include <map>
-#include <string>
-
-#include <fmt/core.h>
 
 namespace berth::model {
 
@@ -39,9 +35,19 @@ void fields(Io& io, Of<Io, WorkloadFinding>& finding) {
 }
 
 template <typename Io>
+void fields(Io& io, Of<Io, SharedInstance>& shared) {
+  io.required("home", shared.home, as::cpulist);
+  io.required("cpus", shared.cpus, as::cpulist);
+  io.required("cores", shared.cores, as::figure);
+  io.required("score", shared.score, as::figure);
+  io.required("reason", shared.reason, as::text);
+}
+
+template <typename Io>
 void fields(Io& io, Of<Io, BestEffortPool>& pool) {
   io.required("cpus", pool.cpus, as::cpulist);
   io.required("utilisation", pool.utilisation, as::fraction);
+  io.if_set("domains", pool.domains, AsByDomain(as::object));
 }
 
 template <typename Io>
@@ -61,23 +67,6 @@ void fields(Io& io, Of<Io, ServiceWarning>& warning) {
   io.required("reason", warning.reason, as::text);
 }
 
-// Accepts only the spelling that is written. Else "1" and "01" would be one domain.
-struct AsDomainScores {
-  void read(const JsonValue& value, std::map<int, double>& scores) const {
-    value.each_member([&scores](const std::string& name, const JsonValue& score) {
-      const int id = to_number<int>(name).value_or(-1);
-      if (id < 0 || std::to_string(id) != name)
-        score.fail(fmt::format("{} is not the number of a domain", in_quotes(name)));
-      as::figure.read(score, scores[id]);
-    });
-  }
-  void write(JsonWriter& out, const std::map<int, double>& scores) const {
-    out.begin_object();
-    for (const auto& [id, score] : scores) out.member(std::to_string(id), score);
-    out.end_object();
-  }
-};
-
 template <typename Io>
 void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.required("weighting", findings.weighting, as::line);
@@ -88,8 +77,9 @@ void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.nullable("gap", findings.gap, as::figure);
   io.if_set("search_reason", findings.search_reason, as::text);
   io.if_set("moved", findings.moved, as::list(as::name));
-  io.required("domains", findings.domains, AsDomainScores());
+  io.required("domains", findings.domains, AsByDomain(as::figure));
   io.required("instances", findings.instances, as::by_name(as::object));
+  io.if_set("shared", findings.shared, as::by_name(as::object));
   io.required("unplaceable", findings.unplaceable, as::list(as::object));
   io.optional("best_effort", findings.best_effort, as::object);
   io.optional("unconfined", findings.unconfined, as::list(as::object));

@@ -35,6 +35,7 @@ void fields(Io& io, Of<Io, PendingWorkload>& pending) {
   service_field(io, pending);
   io.required("class", pending.workload_class, as::one_of(kWorkloadClasses, to_string));
   io.nullable("vcpus", pending.vcpus, as::integer{1, kMaxCpu + 1});
+  io.nullable_if_set("isolation", pending.isolation, as::one_of(kIsolations, to_string));
   io.optional("memory_request_bytes", pending.memory_request_bytes, as::bytes);
   if (Io::kReads || pending.room_cpu_cores > 0 || pending.room_memory_bytes > 0) {
     io.optional("room", pending, as::part([](auto& room, auto& it) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "model/attribute.h"
+#include "model/best_effort_cores.h"
 #include "model/cpu_set.h"
 #include "model/eviction_findings.h"
 #include "model/oversell.h"
@@ -98,6 +99,16 @@ struct PlacedInstance {
   friend bool operator==(const PlacedInstance&, const PlacedInstance&) = default;
 };
 
+// An instance that owns no vCPUs by its isolation, after the plan (docs/decisions/levels.md).
+struct SharedInstance {
+  CpuSet home;         // ids of its domains
+  CpuSet cpus;         // to which it is pinned; empty: to none
+  double cores = 0;    // that it counts for: its use, or its request while that is not known
+  double score = 0;    // as that of PlacedInstance, by what its neighbours do on average
+  std::string reason;  // why it is at home there, in words, with numbers
+  friend bool operator==(const SharedInstance&, const SharedInstance&) = default;
+};
+
 // Why a pinned instance waits for vCPUs; the first of these that holds.
 enum class WaitCause {
   quota,        // its own CPU quota throttles it
@@ -141,10 +152,12 @@ struct WorkloadFinding {
   friend bool operator==(const WorkloadFinding&, const WorkloadFinding&) = default;
 };
 
-// The vCPUs that best-effort workloads share: all that no latency-sensitive instance owns.
+// The vCPUs that best-effort workloads share: all that no latency-sensitive instance owns, less those that
+// they leave to shared instances.
 struct BestEffortPool {
   CpuSet cpus;
-  double utilisation = 0;  // 0..1
+  std::map<int, BestEffortCores> domains = {};  // by the id of a domain in which shared instances are at home
+  double utilisation = 0;                       // 0..1
   friend bool operator==(const BestEffortPool&, const BestEffortPool&) = default;
 };
 
@@ -159,7 +172,8 @@ struct InterferenceFindings {
   std::string search_reason;       // in words: how good the placement is, and why no more moves; may be empty
   std::vector<std::string> moved;  // ids whose pin stood and is exchanged for a better place, ascending
   std::map<int, double> domains;   // score by domain id
-  std::map<std::string, PlacedInstance> instances;  // by workload or pending id
+  std::map<std::string, PlacedInstance> instances;    // by workload or pending id
+  std::map<std::string, SharedInstance> shared = {};  // likewise
   std::vector<WorkloadFinding> unplaceable;
   BestEffortPool best_effort;
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why

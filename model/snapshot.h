@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/best_effort_cores.h"
 #include "model/error.h"
 #include "model/memory_series.h"
 #include "model/oversell.h"
@@ -48,6 +49,7 @@ struct PendingWorkload {
   std::string service;
   WorkloadClass workload_class = WorkloadClass::latency_sensitive;
   std::optional<int> vcpus;
+  std::optional<Isolation> isolation = {};  // as in Workload
   std::uint64_t memory_request_bytes = 0;
   int gpus = 0;                                         // how many, all on one NUMA node
   std::uint64_t gpu_memory_bytes = 0;                   // that must be free on each
@@ -155,8 +157,9 @@ struct Snapshot {
   std::vector<OwnedCpus> owned_cpus = {};
   MemoryState memory;
   std::map<std::string, ServiceProfile> services;
-  std::vector<Workload> workloads;           // ascending by id
-  std::vector<BestEffortGroup> groups = {};  // likewise
+  std::vector<Workload> workloads;                        // ascending by id
+  std::vector<BestEffortGroup> groups = {};               // likewise
+  std::map<int, BestEffortCores> best_effort_cores = {};  // of the last plan, by domain id
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
   std::optional<double> straggler_seen_at;       // epoch seconds of the last tick that found any straggler

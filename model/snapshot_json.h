@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/bounds.h"
+#include "model/by_domain_json.h"
 #include "model/json_fields.h"
 #include "model/oversell_json.h"
 #include "model/pending_json.h"
@@ -148,6 +149,7 @@ void past_fields(Io& io, Of<Io, Snapshot>& snapshot) {
   io.nullable_if_set("advertised", snapshot.advertised, as::object);
   io.if_set("used_shares", snapshot.used_shares, as::list(as::object));
   io.nullable_if_set("recent_use", snapshot.recent_use, as::object);
+  io.if_set("best_effort_cores", snapshot.best_effort_cores, AsByDomain(as::object));
 }
 
 // And those after it.

@@ -72,16 +72,20 @@ Standing standing_in(const Snapshot& recorded) {
   standing.straggler_seen_at = recorded.straggler_seen_at;
   standing.spark_evicted = recorded.spark_evicted;
   standing.advertised = recorded.advertised;
+  standing.best_effort_cores = recorded.best_effort_cores;
   for (const Workload& workload : recorded.workloads) {
     if (workload.shares) standing.sharing.insert(workload.id);
     auto held = held_in(workload);
-    if (held.empty() && !workload.evicted_at && !workload.straggled_at && !workload.pressed_at) continue;
+    if (held.empty() && !workload.evicted_at && !workload.straggled_at && !workload.pressed_at &&
+        workload.home.empty())
+      continue;
     standing.runs.emplace(workload.id, RunMemory{.run = run_of(workload),
                                                  .held = std::move(held),
                                                  .evicted_at = workload.evicted_at,
                                                  .straggled_at = workload.straggled_at,
                                                  .relocated_at = {},
-                                                 .pressed_at = workload.pressed_at});
+                                                 .pressed_at = workload.pressed_at,
+                                                 .home = workload.home});
   }
   for (const BestEffortGroup& group : recorded.groups) {
     if (!group.held) continue;
@@ -96,6 +100,7 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
   snapshot.straggler_seen_at = standing.straggler_seen_at;
   snapshot.spark_evicted = standing.spark_evicted;
   snapshot.advertised = standing.advertised;
+  snapshot.best_effort_cores = standing.best_effort_cores;
   static const RunMemory kNothing;
   auto known = standing.runs.begin();
   for (Workload& workload : snapshot.workloads) {
@@ -105,6 +110,7 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
     const RunMemory& memory = same_run ? known->second : kNothing;
     workload.straggled_at = memory.straggled_at;
     workload.pressed_at = memory.pressed_at;
+    workload.home = memory.home;
     for (const auto& [attribute, it] : memory.held) std::visit(Over(workload, it.held), it.value);
     if (memory.evicted_at) workload.evicted_at = memory.evicted_at;
     if (memory.held.contains(Attribute::cpus)) workload.shares = standing.sharing.contains(workload.id);

@@ -45,6 +45,7 @@ struct RunMemory {
   std::optional<double> straggled_at;  // the last tick that found it a straggler
   std::optional<double> relocated_at;  // the last tick that found that it should run elsewhere
   std::optional<double> pressed_at;    // the last tick at which it wanted back its loan
+  CpuSet home = {};                    // as in Workload
 
   friend bool operator==(const RunMemory&, const RunMemory&) = default;
 };
@@ -65,8 +66,9 @@ struct Standing {
   // By id of a best-effort group: its priority, as RunMemory::held.
   std::map<std::string, HeldAttribute> groups;
   std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
-  // Ids of services that the last plan gave no vCPUs of their own: their pins are shared.
+  // Ids of services without vCPUs of their own by the last plan: their pins are shared.
   std::set<std::string> sharing;
+  std::map<int, BestEffortCores> best_effort_cores;  // by domain id
   // By Spark application: epoch seconds when the last eviction of one of its executors or drivers began, for
   // lack of memory. It stays until the lack is over.
   std::map<std::string, double> spark_evicted;
@@ -84,9 +86,9 @@ inline constexpr double kRecent_s = 300;
 Standing standing_in(const Snapshot& recorded);
 
 // Fills in the members of the snapshot that policies read as memory, all of them: advertised,
-// straggler_seen_at, spark_evicted, and of each workload straggled_at and pressed_at. Attributes that a run
-// or a group would hold cover those of the snapshot; so take_off() comes before the next put_on(). Workloads
-// ascend by id.
+// straggler_seen_at, spark_evicted, best_effort_cores, and of each workload straggled_at, pressed_at and
+// home. Attributes that a run or a group would hold cover those of the snapshot; so take_off() comes before
+// the next put_on(). Workloads ascend by id.
 void put_on(const Standing& standing, Snapshot& snapshot);
 // Takes off workloads and groups what berth holds, or would: they are as their owners have them.
 void take_off(Snapshot& snapshot);

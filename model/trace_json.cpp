@@ -56,6 +56,7 @@ void host_members(Io& io) {
   io.member("advertised", &Snapshot::advertised, as::object);
   io.member("used_shares", &Snapshot::used_shares, as::list(as::object));
   io.member("recent_use", &Snapshot::recent_use, as::object);
+  io.member("best_effort_cores", &Snapshot::best_effort_cores, AsByDomain(as::object));
   io.gpus();
   io.member("memory", &Snapshot::memory, as::object);
   io.member("services", &Snapshot::services, as::by_name(as::object));

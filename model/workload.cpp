@@ -11,6 +11,18 @@ const char* to_string(WorkloadClass workload_class) {
   return workload_class == WorkloadClass::latency_sensitive ? "latency-sensitive" : "best-effort";
 }
 
+const char* to_string(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::shared:
+      return "shared";
+    case Isolation::cores:
+      return "cores";
+    case Isolation::vcpus:
+      break;
+  }
+  return "vcpus";
+}
+
 Result<WorkloadClass> parse_workload_class(std::string_view name) {
   for (const WorkloadClass candidate : {WorkloadClass::latency_sensitive, WorkloadClass::best_effort})
     if (name == to_string(candidate)) return candidate;

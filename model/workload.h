@@ -16,6 +16,14 @@ namespace berth::model {
 
 enum class WorkloadClass { latency_sensitive, best_effort };
 
+// How much of its place a latency-sensitive workload has alone (docs/decisions/levels.md).
+enum class Isolation {
+  shared,  // nothing
+  vcpus,   // vCPUs
+  cores,   // whole cores
+};
+const char* to_string(Isolation isolation);  // "shared", "vcpus", "cores"
+
 enum class SparkRole { executor, driver };
 
 struct SparkIdentity {
@@ -77,10 +85,12 @@ struct Workload {
   std::string service;  // instances of one service share profile and model; the id where none is declared
   WorkloadClass workload_class = WorkloadClass::best_effort;
   std::optional<int> vcpus;  // vCPUs asked for; only a latency-sensitive workload with vcpus is pinned
+  std::optional<Isolation> isolation = {};  // nullopt: as interference.isolation says
   std::uint64_t memory_request_bytes = 0;
   CpuSet cpus;  // the vCPUs berth pinned it to; empty when not pinned
   // `cpus` are those that no service owns: it owns none of its own, and berth keeps it off those of others.
   bool shares = false;
+  CpuSet home = {};  // ids of the domains in which it is at home, while it owns no vCPUs by its isolation
   CpuSet told_cpus = {};     // those that its admission promised, while it is not pinned; empty: none
   CpuSet memory_nodes = {};  // NUMA nodes to which berth bound its memory; empty when not bound
   // Values that berth set, of attributes that is_other() names (attribute.h); known only while a policy wants

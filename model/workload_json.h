@@ -17,6 +17,7 @@
 namespace berth::model {
 
 inline constexpr std::array kWorkloadClasses{WorkloadClass::latency_sensitive, WorkloadClass::best_effort};
+inline constexpr std::array kIsolations{Isolation::shared, Isolation::vcpus, Isolation::cores};
 inline constexpr std::array kRoles{SparkRole::executor, SparkRole::driver};
 inline constexpr std::array kHeldCauses{HeldCause::extended, HeldCause::lent, HeldCause::preempted,
                                         HeldCause::lifted};
@@ -115,9 +116,11 @@ void fields(Io& io, Of<Io, Workload>& workload) {
   service_field(io, workload);
   io.required("class", workload.workload_class, as::one_of(kWorkloadClasses, to_string));
   io.nullable("vcpus", workload.vcpus, as::integer{1, kMaxCpu + 1});
+  io.nullable_if_set("isolation", workload.isolation, as::one_of(kIsolations, to_string));
   io.optional("memory_request_bytes", workload.memory_request_bytes, as::bytes);
   io.optional("cpus", workload.cpus, as::cpulist);
   io.if_set("shares", workload.shares, as::flag);
+  io.if_set("home", workload.home, as::cpulist);
   io.if_set("told_cpus", workload.told_cpus, as::cpulist);
   io.if_set("memory_nodes", workload.memory_nodes, as::cpulist);
   fields(io, workload.others);

@@ -19,6 +19,7 @@ struct WorkloadRule {
   bool ignored = false;  // the cgroup is no workload, whatever else would make it one
   std::optional<std::string> service;
   std::optional<int> vcpus;
+  std::optional<Isolation> isolation;
   std::optional<std::uint64_t> memory_bytes;
   std::optional<int> priority;
   std::optional<bool> evictable;

@@ -61,6 +61,19 @@ void take_stragglers(model::Standing& standing, const Snapshot& snapshot, const 
   }
 }
 
+void take_homes(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan) {
+  if (!plan.findings.interference) return;
+  const auto& shared = plan.findings.interference->shared;
+  for (auto& [id, memory] : standing.runs) {
+    if (!shared.contains(id) || shared.at(id).home.empty()) memory.home = {};
+  }
+  for (const auto& [id, instance] : shared) {
+    if (instance.home.empty()) continue;
+    if (RunMemory* memory = memory_of(standing, snapshot, id)) memory->home = instance.home;
+  }
+  standing.best_effort_cores = plan.findings.interference->best_effort.domains;
+}
+
 // Once memory was not short for eviction.hold, the evictions are forgotten.
 void take_evictions(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan,
                     const Outcomes& outcomes, double hold_s) {
@@ -181,6 +194,7 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
                       const Outcomes& outcomes, const PolicySettings& settings) {
   forget_ended_runs(standing, snapshot);
   take_stragglers(standing, snapshot, plan);
+  take_homes(standing, snapshot, plan);
   take_evictions(standing, snapshot, plan, outcomes, settings.eviction.hold_s);
   if (outcomes.assumed) take_actions(standing, snapshot, plan);
   take_advertisement(standing, plan);

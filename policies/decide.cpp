@@ -75,6 +75,7 @@ std::set<std::string> without_own_vcpus(const model::Plan& plan) {
   std::set<std::string> ids;
   if (!plan.findings.interference) return ids;
   for (const auto& finding : plan.findings.interference->unplaceable) ids.insert(finding.workload);
+  for (const auto& [id, instance] : plan.findings.interference->shared) ids.insert(id);
   return ids;
 }
 

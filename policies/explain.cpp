@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/explain.h"
 
+#include "policies/level.h"
 #include "policies/share.h"
 #include "policies/usage.h"
 #include "policies/vcpus/pressure.h"
@@ -34,6 +35,7 @@ bool find(const model::Snapshot& snapshot, const std::string& id, WorkloadExplan
     explained.workload.service = pending.service;
     explained.workload.workload_class = pending.workload_class;
     explained.workload.vcpus = pending.vcpus;
+    explained.workload.isolation = pending.isolation;
     explained.workload.memory_request_bytes = pending.memory_request_bytes;
     return true;
   }
@@ -64,6 +66,9 @@ std::vector<const model::Workload*> by_id(const model::Snapshot& snapshot) {
 void add_interference(const model::Snapshot& snapshot, const model::InterferenceFindings& findings,
                       const InterferenceSettings& settings, WorkloadExplanation& explained) {
   const model::Workload& workload = explained.workload;
+  if (workload.workload_class == model::WorkloadClass::latency_sensitive)
+    explained.isolation = isolation_of(workload, settings);
+  explained.shared = value_for(findings.shared, workload.id);
   explained.unplaceable = reason_for(findings.unplaceable, workload.id);
   explained.unconfined = reason_for(findings.unconfined, workload.id);
   for (const model::ServiceWarning& warning : findings.warnings) {

@@ -10,6 +10,9 @@
 
 namespace berth::policies {
 
+// Sums of use differ in the last bits.
+inline constexpr double kUseRounding = 1e-9;
+
 // Mean cores used over the samples a workload has; 0 without any.
 double mean_cores(const model::Workload& workload);
 

@@ -39,6 +39,7 @@ json request_of(const Reservation& reservation) {
       {"schema", "berth.request/1"},        {"id", request.id},
       {"service", request.service},         {"class", model::to_string(request.workload_class)},
       {"vcpus", request.vcpus.value_or(1)}, {"memory_request_bytes", request.memory_request_bytes}};
+  if (request.isolation) document["isolation"] = model::to_string(*request.isolation);
   if (request.gpus > 0) {
     document["gpus"] = request.gpus;
     document["gpu_memory_bytes"] = request.gpu_memory_bytes;

@@ -107,6 +107,7 @@ void Overrides::apply_of(const std::string& id, std::uint64_t cgroup_id, model::
   if (set.workload_class) workload.workload_class = *set.workload_class;
   if (set.service) workload.service = *set.service;
   if (set.vcpus) workload.vcpus = set.vcpus;
+  if (set.isolation) workload.isolation = set.isolation;
   if (set.deadline_s) workload.deadline = workload.created + *set.deadline_s;
   if (set.priority) workload.priority = *set.priority;
   if (set.evictable) workload.evictable = *set.evictable;

@@ -37,6 +37,7 @@ void take_identity(model::Workload& workload, const cgroup::Identity& identity) 
   workload.service = identity.service;
   workload.workload_class = identity.workload_class;
   workload.vcpus = identity.vcpus;
+  workload.isolation = identity.isolation;
   workload.memory_request_bytes = identity.memory_request_bytes;
   workload.priority = identity.priority;
   workload.evictable = identity.evictable;

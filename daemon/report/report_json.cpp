@@ -320,6 +320,19 @@ json priority_json(const model::Snapshot& snapshot, const model::Workload& workl
   return priority ? json(to_string(*priority)) : json(nullptr);
 }
 
+// Null for best-effort work.
+json isolation_json(const Tick& tick, const model::Workload& workload) {
+  if (workload.workload_class != model::WorkloadClass::latency_sensitive) return nullptr;
+  return model::to_string(workload.isolation.value_or(tick.isolation));
+}
+
+const model::SharedInstance* shared_instance(const model::Plan& plan, const std::string& id) {
+  if (!plan.findings.interference) return nullptr;
+  const auto& shared = plan.findings.interference->shared;
+  const auto found = shared.find(id);
+  return found == shared.end() ? nullptr : &found->second;
+}
+
 }  // namespace
 
 std::string workloads_json(const Tick& tick) {
@@ -332,6 +345,7 @@ std::string workloads_json(const Tick& tick) {
     const std::string* left_alone = why_left_alone(tick, workload);
     const bool managed = left_alone == nullptr;
     const auto* instance = placed_instance(tick.plan, workload.id);
+    const auto* shared = shared_instance(tick.plan, workload.id);
     const Limits limits = limits_of(workload, tick.holdings);
     json item = {{"id", workload.id},
                  {"service", workload.service},
@@ -339,6 +353,8 @@ std::string workloads_json(const Tick& tick) {
                  {"kind", cgroup::to_string(found->second.kind)},
                  {"matched_by", found->second.matched_by},
                  {"vcpus", nullable(vcpus_asked_for(tick, workload))},
+                 {"isolation", isolation_json(tick, workload)},
+                 {"home", shared == nullptr ? json(nullptr) : json(shared->home.to_string())},
                  {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},
                  {"effective_cpus", reading->second.effective_cpus.to_string()},
@@ -347,7 +363,9 @@ std::string workloads_json(const Tick& tick) {
                  {"memory_bytes", nullptr},
                  {"pressure", instance == nullptr ? json(nullptr) : json(instance->pressure)},
                  {"cpu_pressure_some_avg10", nullable(reading->second.cpu_pressure_some_avg10)},
-                 {"score", instance == nullptr ? json(nullptr) : json(instance->score)},
+                 {"score", instance != nullptr ? json(instance->score)
+                           : shared != nullptr ? json(shared->score)
+                                               : json(nullptr)},
                  {"cpu_quota", nullable(limits.cpu_quota_cores)},
                  {"cpu_quota_original", nullable(limits.original.cpu_quota_cores)},
                  {"cpu_held", cause_json(limits.cpu_cause)},

@@ -97,6 +97,7 @@ struct Tick {
   const Holdings& holdings;  // after the plan was carried out; the snapshot has those before it
   const LeftAloneWorkloads& left_alone;
   const Overrides& overrides;
+  model::Isolation isolation = {};  // of services whose rule says nothing
 };
 
 // vCPUs that a workload requests, also where it is left alone. In a snapshot such a workload requests none,

@@ -47,8 +47,8 @@ class Control {
   // "observe" or "enforce". Error invalid_input for another word. Error unavailable where the host does not
   // let berth enforce; the message names the missing thing.
   virtual model::Result<void> set_mode(std::string_view mode) = 0;
-  // Keys class, service, vcpus, deadline, priority, evictable, force; for this run of the workload.
-  // All or nothing. Error gone where there is no such workload, invalid_input naming the key.
+  // Keys class, service, vcpus, isolation, deadline, priority, evictable, force; for this run of the
+  // workload. All or nothing. Error gone where there is no such workload, invalid_input naming the key.
   virtual model::Result<void> set_workload(const std::string& id,
                                            const std::map<std::string, std::string>& settings) = 0;
   // Takes a workload's own report of its progress, 0..1; the next tick uses it. Error gone where there is no

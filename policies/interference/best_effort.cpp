@@ -4,6 +4,7 @@
 #include "model/count_text.h"
 #include "policies/vcpus/pin_check.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,18 @@ std::string describe(const Occupancy& occupancy, const BestEffortDemand& demand,
   return text;
 }
 
+// The pool with the cores beside shared services in place of these domains.
+model::CpuSet with_domains(const Node& node, model::CpuSet pool,
+                           const std::map<int, model::BestEffortCores>& beside_shared) {
+  for (int index = 0; index < node.domain_count(); ++index) {
+    const auto left = beside_shared.find(node.region(index).id);
+    if (left == beside_shared.end()) continue;
+    pool -= node.cpu_set(node.region(index).cpus);
+    pool |= left->second.cpus;
+  }
+  return pool;
+}
+
 }  // namespace
 
 bool Hold::holds(std::optional<double> changed_at) const {
@@ -42,15 +55,25 @@ bool Hold::holds(std::optional<double> changed_at) const {
 
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads, const model::CpuSet& of_others,
-                         const Hold& hold, InterferenceProposal& proposal) {
-  const PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
-  const model::CpuSet pool = best_effort_pool(occupancy, demand);
-  proposal.findings.best_effort = {.cpus = pool, .utilisation = state.utilisation};
-  const model::CpuSet owned = owned_by_instances(occupancy) | of_others;
-  const bool instances = occupancy.placed_count() > 0;
+                         const std::map<int, model::BestEffortCores>& beside_shared, const Hold& hold,
+                         InterferenceProposal& proposal) {
+  PoolState state = pool_state(occupancy.unowned_count(), occupancy.spared_count(), demand);
+  const model::CpuSet unowned = best_effort_pool(occupancy, demand);
+  const model::CpuSet pool = with_domains(occupancy.node(), unowned, beside_shared);
+  if (!beside_shared.empty())
+    state.utilisation = std::min(1.0, demand.use_cores / std::max(1.0, static_cast<double>(pool.size())));
+  proposal.findings.best_effort = {.cpus = pool, .domains = beside_shared, .utilisation = state.utilisation};
+  // Of instances, of other programs, and those that shared services need.
+  const model::CpuSet owned = owned_by_instances(occupancy) | of_others | (unowned - pool);
+  const bool instances = occupancy.placed_count() > 0 || !beside_shared.empty();
+  model::CpuSet damped_apart;
+  for (const auto& [domain, left] : beside_shared) damped_apart |= left.cpus;
   std::string pool_text = describe(occupancy, demand, state, pool);
   if (!of_others.empty())
     pool_text += fmt::format("; vCPUs {} belong to other programs' containers", of_others.to_string());
+
+  if (!(unowned - pool).empty())
+    pool_text += fmt::format("; services without vCPUs of their own need {}", (unowned - pool).to_string());
 
   for (const model::Workload* workload : workloads) {
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
@@ -58,13 +81,14 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     model::CpuSet target = allowed ? pool & *allowed : pool;
     const bool young = !workload->cpus.empty() && !workload->left_alone && hold.holds(workload->pinned_at);
     // It gets no more vCPUs, but loses those that an instance owns now.
-    if (young && owned.empty()) continue;
-    if (young && target.intersects(workload->cpus)) target &= workload->cpus;
+    if (young && owned.empty() && beside_shared.empty()) continue;
+    if (young && target.intersects(workload->cpus)) target &= workload->cpus | damped_apart;
     std::optional<std::string> unpin;
     if (workload->left_alone) {
       unpin = "berth leaves it alone: " + *workload->left_alone;
     } else if (owned.empty()) {
-      unpin = "no latency-sensitive instance owns vCPUs, so it may use all";
+      unpin = beside_shared.empty() ? "no latency-sensitive instance owns vCPUs, so it may use all"
+                                    : "the services leave all vCPUs to it";
     } else if (allowed && !allowed->intersects(owned) && (target.empty() || !instances)) {
       unpin = fmt::format("its allowed CPUs {} share none with any owner", allowed->to_string());
     } else if (target.empty()) {

@@ -4,7 +4,9 @@
 #include "model/count_text.h"
 #include "model/json.h"
 #include "policies/interference/best_effort.h"
+#include "policies/interference/best_effort_cores.h"
 #include "policies/interference/homeless.h"
+#include "policies/interference/homes.h"
 #include "policies/interference/priority.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/queue.h"
@@ -12,6 +14,7 @@
 #include "policies/interference/unpinned.h"
 #include "policies/interference/waiting.h"
 #include "policies/interference/warnings.h"
+#include "policies/level.h"
 #include "policies/usage.h"
 #include "policies/vcpus/pin_check.h"
 #include "policies/vcpus/score.h"
@@ -57,6 +60,10 @@ Fit fit_of(const Node& node, const InterferenceSettings& settings, const Instanc
   const int held = static_cast<int>(workload.cpus.size());
   const int asked = std::max(declared, instance.grown);
   Fit fit{.standing = {}, .resize = {}};
+  if (has_whole_cores(workload, settings)) {
+    fit.standing = check_cores(node, settings, workload, declared);
+    return fit;
+  }
   Resize resize{.tenant = tenant, .held = node.positions(workload.cpus), .vcpus = asked, .region = -1};
   if (held > asked && asked > 0) {
     fit.standing.fault = check_vcpus(node, settings, workload);
@@ -161,6 +168,30 @@ std::vector<std::string> move_to_faster(const std::vector<Slow>& slow, int most,
   return moved;
 }
 
+// Places the others that ask for whole cores. The searches know nothing of these.
+void place_whole_cores(const InterferenceSettings& settings, const BestEffortDemand& demand, Queue& queue,
+                       Occupancy& occupancy) {
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    PlacementRequest& request = queue.requests[i];
+    if (!request.whole_cores || occupancy.placed(i)) continue;
+    WindowChoice choice = choose_window(occupancy, settings, demand, request);
+    queue.instances[i].settled = std::move(choice.reason);
+    if (choice.region < 0) continue;
+    request.vcpus = static_cast<int>(choice.cpus.size());
+    occupancy.ask(i, request.vcpus);
+    occupancy.place(i, choice.region, std::move(choice.cpus));
+  }
+}
+
+// What the searches are to place. Whole cores that found no place stay without one.
+std::vector<PlacementRequest> to_search(const Queue& queue, const Occupancy& standing) {
+  std::vector<PlacementRequest> requests = queue.requests;
+  for (int i = 0; i < static_cast<int>(requests.size()); ++i) {
+    if (requests[i].whole_cores && !standing.placed(i)) requests[i].allowed = model::CpuSet();
+  }
+  return requests;
+}
+
 // Places the instances whose pin stands, the oldest first: of two that overlap the older keeps its place.
 // Then places those whose pin stands except for its size, and those whose admission told a place. Of the
 // first, those may move that do not cool down. By the search "optimal" some of these move to faster cores at
@@ -205,6 +236,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       continue;
     }
     owned += keeps;
+    if (queue.requests[i].whole_cores) queue.requests[i].vcpus = keeps;
     for (const int position : cpus) owners[position] = i;
     if (fit.resize) {
       resizes.push_back(std::move(*fit.resize));
@@ -216,7 +248,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
       // A late task that is grown stays where it is, and so does an instance near its GPUs.
       PlacementRequest& request = queue.requests[i];
       const bool cools = cools_down(instance.workload->pinned_at, now, repin_cooldown_s);
-      request.may_move = !cools && keeps == request.vcpus && !request.preferred;
+      request.may_move = !cools && keeps == request.vcpus && !request.preferred && !request.whole_cores;
       if (settings.search == Search::optimal && request.may_move && node.kind(cpus.front()) > 0) {
         slow.push_back({.tenant = i, .region = fit.standing.region, .cpus = std::move(cpus)});
       } else {
@@ -233,6 +265,7 @@ Occupancy keep_standing(const Node& node, const InterferenceSettings& settings,
   for (std::size_t i = 0; i < promised.size(); ++i) {
     if (!promised[i].empty()) queue.instances[i].settled = promised[i];
   }
+  place_whole_cores(settings, demand, queue, occupancy);
   return occupancy;
 }
 
@@ -289,10 +322,11 @@ void propose_for(const Instance& instance, const Node& node, const Tenant& tenan
        .reason = pin_reason(instance, instance.settled.empty() ? reason : instance.settled)});
 }
 
-void unpin_undeclared(const Workloads& workloads, std::vector<model::Action>& actions) {
+void unpin_undeclared(const Workloads& workloads, const InterferenceSettings& settings,
+                      std::vector<model::Action>& actions) {
   for (const model::Workload* workload : workloads) {
     if (!latency_sensitive(workload->workload_class) || workload->cpus.empty()) continue;
-    if (workload->vcpus && !workload->left_alone) continue;
+    if ((workload->vcpus || is_shared(*workload, settings)) && !workload->left_alone) continue;
     actions.push_back(
         {.what = model::GiveBack{.workload = workload->id, .attribute = model::Attribute::cpus},
          .policy = "interference",
@@ -325,6 +359,21 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
                                                      .model = instance.model.origin,
                                                      .model_reason = instance.model.reason});
   }
+}
+
+// The homes of services without vCPUs of their own, and the cores that best-effort work has beside them.
+std::map<int, model::BestEffortCores> plan_shared(
+    const model::Snapshot& snapshot, const InterferenceSettings& settings, const BestEffortDemand& demand,
+    const model::CpuSet& of_others, const std::set<std::string>& wider,
+    const std::vector<SharedRequest>& requests, const Occupancy& occupancy, InterferenceProposal& proposal) {
+  const model::CpuSet withheld = settings.reserved_cpus | of_others;
+  auto& homes = proposal.findings.shared;
+  homes = choose_homes(
+      {.occupancy = occupancy, .withheld = withheld, .best_effort_cores = demand.use_cores, .wider = wider},
+      requests);
+  pin_to_homes(requests, homes, proposal.actions);
+  return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes),
+                           settings.reserved_cpus, snapshot.best_effort_cores, snapshot.time);
 }
 
 bool nothing_is_left_to_services(const model::Snapshot& snapshot) {
@@ -370,12 +419,17 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   // Instances that wait come first: all moves of a tick count.
   InterferenceSettings rest = settings;
   rest.max_moves -= static_cast<int>(waits.turns.size() + faster.size());
+  std::vector<PlacementRequest> requests = to_search(queue, standing);
   const PlacementProblem problem{.node = node,
                                  .settings = rest,
                                  .best_effort = demand,
-                                 .requests = queue.requests,
+                                 .requests = std::move(requests),
                                  .standing = std::move(standing)};
   Placement placement = search_function(settings.search)(problem);
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    if (queue.requests[i].whole_cores && !placement.occupancy.placed(i))
+      placement.reasons[i] = std::exchange(queue.instances[i].settled, {});
+  }
   if (nothing_is_left_to_services(snapshot)) {
     for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
       if (!placement.occupancy.placed(i)) placement.reasons[i] = kAllOwned;
@@ -390,8 +444,10 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   const model::CpuSet of_others = open_to_all(snapshot.owned_cpus);
   keep_off_owned(std::move(homeless), node, owned_by_instances(placement.occupancy) | of_others,
                  snapshot.time, proposal);
+  const auto beside_shared = plan_shared(snapshot, settings, demand, of_others, waits.wider, queue.shared,
+                                         placement.occupancy, proposal);
   proposal.findings.absent_reserved = settings.reserved_cpus - snapshot.topology.all();
-  unpin_undeclared(workloads, proposal.actions);
+  unpin_undeclared(workloads, settings, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);
   auto& moved = proposal.findings.moved;
@@ -400,7 +456,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
   const Hold hold{.now = snapshot.time, .cooldown_s = repin_cooldown_s};
-  confine_best_effort(placement.occupancy, demand, workloads, of_others, hold, proposal);
+  confine_best_effort(placement.occupancy, demand, workloads, of_others, beside_shared, hold, proposal);
   propose_priorities(snapshot, settings.best_effort_priority, hold, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include <fmt/core.h>
@@ -23,12 +24,14 @@ std::vector<std::string> keep_promises(const std::vector<PlacementRequest>& requ
     model::Workload as_pinned;
     as_pinned.cpus = request.told;
     as_pinned.allowed_cpus = request.allowed;
-    const PinCheck standing = check_pin(node, settings, as_pinned, request.vcpus);
-    if (!standing.stands() || occupancy.unowned_count() - request.vcpus < demand.min_cpus) continue;
+    const PinCheck standing = request.whole_cores ? check_cores(node, settings, as_pinned, request.vcpus)
+                                                  : check_pin(node, settings, as_pinned, request.vcpus);
     std::vector<int> cpus = node.positions(request.told);
+    if (!standing.stands() || occupancy.unowned_count() - std::ssize(cpus) < demand.min_cpus) continue;
     if (std::any_of(cpus.begin(), cpus.end(), [&](int at) { return occupancy.owner(at) >= 0; })) continue;
     reasons[i] = fmt::format("placed on {} of {}, as its admission told", request.told.to_string(),
                              node.region(standing.region).name);
+    occupancy.ask(tenant, static_cast<int>(cpus.size()));
     occupancy.place(tenant, standing.region, std::move(cpus));
   }
   return reasons;

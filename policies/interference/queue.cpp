@@ -3,6 +3,7 @@
 
 #include "policies/interference/unpinned.h"
 #include "policies/interference/warnings.h"
+#include "policies/level.h"
 #include "policies/usage.h"
 
 #include <algorithm>
@@ -36,8 +37,14 @@ class QueueBuilder {
         grown_(grown),
         bins_(bins) {}
 
-  void add(const std::string& id, const std::string& service, int vcpus, const model::Workload* workload,
-           const model::CpuSet& told) {
+  void add_shared(const model::Workload& workload) {
+    queue_.shared.push_back({.workload = &workload,
+                             .use_cores = workload.usage.cpu().mean(),
+                             .model = choose_model(snapshot_, workload.service, settings_.default_model),
+                             .preferred = near_gpus_of(workload)});
+  }
+  void add(const std::string& id, const std::string& service, int vcpus, bool whole_cores,
+           const model::Workload* workload, const model::CpuSet& told) {
     Instance instance{.id = id,
                       .workload = workload,
                       .pressure = pressures_[service],
@@ -45,7 +52,7 @@ class QueueBuilder {
                       .grown = 0,
                       .fault = {},
                       .settled = {}};
-    if (const auto more = grown_.find(id); more != grown_.end() && more->second > vcpus)
+    if (const auto more = grown_.find(id); !whole_cores && more != grown_.end() && more->second > vcpus)
       instance.grown = more->second;
     queue_.requests.push_back({.vcpus = vcpus,
                                .pressure = instance.pressure.value,
@@ -53,7 +60,8 @@ class QueueBuilder {
                                .allowed = workload == nullptr ? bin_of(id) : workload->allowed_cpus,
                                .preferred = workload == nullptr ? std::nullopt : near_gpus_of(*workload),
                                .told = told,
-                               .pending = workload == nullptr});
+                               .pending = workload == nullptr,
+                               .whole_cores = whole_cores});
     queue_.instances.push_back(std::move(instance));
   }
   Queue take() { return std::move(queue_); }
@@ -96,6 +104,10 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   QueueBuilder queue(snapshot, settings, workloads, grown, bins);
   for (const model::Workload* workload : served_by_age(workloads)) {
     if (workload->left_alone) continue;
+    if (is_shared(*workload, settings)) {
+      queue.add_shared(*workload);
+      continue;
+    }
     const auto more = grown.find(workload->id);
     const int grows_to = more == grown.end() ? 0 : more->second;
     if (workload->vcpus && would_be_cut(*workload, std::max(*workload->vcpus, grows_to), snapshot.time)) {
@@ -105,8 +117,8 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
       unplaceable.push_back({workload->id, homeless.back().reason});
     } else if (workload->vcpus) {
       const bool pinned = !workload->cpus.empty() && !workload->shares;
-      queue.add(workload->id, workload->service, *workload->vcpus, workload,
-                pinned ? model::CpuSet() : workload->told_cpus);
+      queue.add(workload->id, workload->service, *workload->vcpus, has_whole_cores(*workload, settings),
+                workload, pinned ? model::CpuSet() : workload->told_cpus);
     } else {
       unplaceable.push_back(
           {workload->id, fmt::format("declares no vcpus (it uses {:.3g} cores on average); a "
@@ -117,12 +129,16 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
   for (const model::PendingWorkload& pending : snapshot.pending) {
     if (!latency_sensitive(pending.workload_class)) continue;
     const auto bin = bins.find(pending.id);
-    if (!pending.vcpus) {
+    if (is_shared(pending, settings)) {
+      if (bin != bins.end() && !bin->second.rejection.empty())
+        unplaceable.push_back({pending.id, bin->second.rejection});
+    } else if (!pending.vcpus) {
       unplaceable.push_back({pending.id, "declares no vcpus; a pin needs their number"});
     } else if (bin != bins.end() && !bin->second.rejection.empty()) {
       unplaceable.push_back({pending.id, bin->second.rejection});
     } else {
-      queue.add(pending.id, pending.service, *pending.vcpus, nullptr, pending.told_cpus);
+      queue.add(pending.id, pending.service, *pending.vcpus, has_whole_cores(pending, settings), nullptr,
+                pending.told_cpus);
     }
   }
   return queue.take();

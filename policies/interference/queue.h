@@ -10,6 +10,7 @@
 #include "policies/vcpus/pressure.h"
 #include "policies/vcpus/search.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,17 @@ struct Instance {
   std::string settled;
 };
 
+// A latency-sensitive workload that runs, and asks for no vCPUs of its own.
+struct SharedRequest {
+  const model::Workload* workload = nullptr;
+  std::optional<double> use_cores;  // measured
+  ModelChoice model;
+  std::optional<model::CpuSet> preferred;  // as in PlacementRequest
+};
+
 // The instances in the order of serving, each with its request.
 struct Queue {
+  std::vector<SharedRequest> shared = {};  // the oldest first
   std::vector<Instance> instances;
   std::vector<PlacementRequest> requests;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/waiting.h"
 
+#include "policies/level.h"
 #include "policies/share.h"
 #include "policies/vcpus/pin_check.h"
 
@@ -120,21 +121,25 @@ class Judge {
   Judge(const std::vector<const Workload*>& workloads, const Node& node, const InterferenceSettings& settings)
       : workloads_(workloads), node_(node), settings_(settings) {}
 
+  // An instance without vCPUs of its own; whether it asks for a wider home.
+  static bool asks_for_room(const Workload& workload, const Recent& recent, WaitingInstance& found) {
+    found.runq_latency_s = recent.delay_s;
+    if (throttled(workload, found)) return false;
+    found.cause = WaitCause::unknown;
+    found.reason = "it shares its home with other services, and asks for a wider one";
+    return true;
+  }
+
   // What the instance suffers from, and what it asks for.
   WaitingInstance finding_of(const Workload& workload, const Recent& recent) {
     WaitingInstance found;
     found.runq_latency_s = recent.delay_s;
-    const double throttled = workload.cpu_throttled.value_or(0);
     const auto held = static_cast<double>(workload.cpus.size());
     const std::vector<int> positions = node_.positions(workload.cpus);
-    if (throttled > kWaitingThrottled) {
-      found.cause = WaitCause::quota;
-      found.reason =
-          fmt::format("its own CPU quota kept it from running for {:.0f} % of the last tick; raise the quota",
-                      100 * throttled);
-    } else if (recent.cores >= kBusyShare * held) {
+    if (throttled(workload, found)) return found;
+    if (recent.cores >= kBusyShare * held) {
       found.cause = WaitCause::vcpus;
-      found.vcpus = enlarged(workload, node_, settings_);
+      found.vcpus = has_whole_cores(workload, settings_) ? 0 : enlarged(workload, node_, settings_);
       found.reason = fmt::format("it keeps {:.3g} of its {} vCPUs busy", recent.cores, workload.cpus.size());
       found.reason += found.vcpus > 0 ? fmt::format(", and asks for {}", found.vcpus)
                                       : ", and may not own more; raise its vcpus or its CPU quota";
@@ -154,6 +159,15 @@ class Judge {
   }
 
  private:
+  static bool throttled(const Workload& workload, WaitingInstance& found) {
+    const double share = workload.cpu_throttled.value_or(0);
+    if (share <= kWaitingThrottled) return false;
+    found.cause = WaitCause::quota;
+    found.reason = fmt::format(
+        "its own CPU quota kept it from running for {:.0f} % of the last tick; raise the quota", 100 * share);
+    return true;
+  }
+
   // Computed for the first instance that needs it.
   const BestEffortLoad& loads() {
     if (!std::exchange(known_, true)) loads_ = load_of(workloads_, node_);
@@ -184,11 +198,23 @@ Waits find_waits(const model::Snapshot& snapshot, const std::vector<const Worklo
   Judge judge(workloads, node, settings);
   std::vector<const Workload*> asking;
   for (const Workload* workload : workloads) {
+    if (is_shared(*workload, settings)) {
+      const auto recent = above_limit(*workload, settings.max_runq_latency_s);
+      if (!recent) continue;
+      WaitingInstance& found = waits.findings[workload->id];
+      if (!judge.asks_for_room(*workload, *recent, found)) continue;
+      if (cools_down(workload->pinned_at, snapshot.time, repin_cooldown_s)) {
+        found.reason += "; its pin changed less than safety.repin_cooldown ago";
+      } else {
+        waits.wider.insert(workload->id);
+      }
+      continue;
+    }
     const int declared = workload->vcpus.value_or(0);
     if (workload->workload_class != WorkloadClass::latency_sensitive || declared <= 0 || workload->shares ||
         static_cast<int>(workload->cpus.size()) < declared)
       continue;
-    if (grown.count(workload->id) == 0 && keeps_growth(*workload))
+    if (grown.count(workload->id) == 0 && !has_whole_cores(*workload, settings) && keeps_growth(*workload))
       waits.grown[workload->id] = static_cast<int>(workload->cpus.size());
     const auto recent = above_limit(*workload, settings.max_runq_latency_s);
     if (!recent) continue;

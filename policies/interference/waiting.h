@@ -36,13 +36,15 @@ struct Waits {
   GrownRequests grown;
   // The vCPUs that an instance may move to now, where best-effort work runs on its own.
   std::map<std::string, model::CpuSet> quieter;
+  std::set<std::string> wider;  // shared instances whose home is to become wider
   std::vector<std::string>
       asking;                   // that may grow or move as far as their own state goes, longest wait first
   std::set<std::string> turns;  // of those, the ones that grow or may move now
 };
 
 // No instance has a turn yet. Nothing where settings.max_runq_latency_s is 0. `workloads` ascending by id.
-// Those in `grown` are stragglers, and get no more. Pure.
+// Those in `grown` are stragglers, and get no more. An instance with whole cores gets no
+// others. Pure.
 Waits find_waits(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
                  const Node& node, const InterferenceSettings& settings, const GrownRequests& grown,
                  double repin_cooldown_s);

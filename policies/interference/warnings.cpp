@@ -4,6 +4,7 @@
 #include "model/count_text.h"
 #include "model/standing.h"
 #include "policies/interference/waiting.h"
+#include "policies/level.h"
 #include "policies/share.h"
 
 #include <algorithm>
@@ -173,10 +174,15 @@ void find_warnings(const Workloads& workloads, const GrownRequests& grown, const
       const bool queued = own != queue.instances.end();
       return least_that_fits(placement.occupancy,
                              queued ? static_cast<int>(own - queue.instances.begin()) : -1, settings, demand,
-                             {.vcpus = least, .model = {}, .allowed = workload->allowed_cpus});
+                             {.vcpus = least,
+                              .model = {},
+                              .allowed = workload->allowed_cpus,
+                              .whole_cores = has_whole_cores(*workload, settings)});
     };
-    for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
-      findings.warnings.push_back(std::move(warning));
+    if (!is_shared(*workload, settings)) {
+      for (model::ServiceWarning& warning : own_warnings(*workload, asked, now, place_for))
+        findings.warnings.push_back(std::move(warning));
+    }
     if (auto warning = throttled_warning(*workload, now)) findings.warnings.push_back(*std::move(warning));
   }
   for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {

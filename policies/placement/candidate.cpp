@@ -69,7 +69,7 @@ void judge(Candidate& candidate, const Host& on, const Bin& home, const model::P
     candidate.lack = Lack::closed;
     return;
   }
-  if (sensitive(request) && !request.vcpus) {
+  if (sensitive(request) && !request.vcpus && !on.shares(request)) {
     candidate.lack = Lack::vcpus_declared;
     return;
   }

@@ -2,6 +2,7 @@
 #include "policies/placement/host.h"
 
 #include "model/json.h"
+#include "policies/level.h"
 #include "policies/memory_capacity.h"
 #include "policies/pins.h"
 #include "policies/share.h"
@@ -132,6 +133,7 @@ Bin Host::together(const std::vector<std::size_t>& bins) const {
     sum.cpus |= bin.cpus;
     sum.unowned |= bin.unowned;
     sum.ownable += bin.ownable;
+    sum.shared_cores += bin.shared_cores;
     sum.claimed_cores += bin.claimed_cores;
     sum.gpus.insert(sum.gpus.end(), bin.gpus.begin(), bin.gpus.end());
   }
@@ -182,6 +184,11 @@ void Host::add_tenants(const model::Snapshot& snapshot) {
     // A negative claim must not add to what others get.
     const double cores =
         std::max(0.0, share_of(*workload, model::Resource::cpu, node_->usable_count()).claimed());
+    if (is_shared(*workload, settings_->interference)) {
+      shared_ += cores;
+      claims_.push_back({.cores = cores, .within = workload->allowed_cpus, .shared = true});
+      continue;
+    }
     if (workload->allowed_cpus) {
       claims_.push_back({.cores = cores, .within = workload->allowed_cpus});
     } else {
@@ -233,20 +240,23 @@ void Host::spread(const Claim& claim, model::CpuSet over) {
   for (Bin& bin : bins_) {
     if (!bin.cpus.intersects(over)) continue;
     const auto here = static_cast<double>((bin.cpus & over).size());
-    bin.claimed_cores += claim.cores * here / static_cast<double>(over.size());
+    const double cores = claim.cores * here / static_cast<double>(over.size());
+    bin.claimed_cores += cores;
+    if (claim.shared) bin.shared_cores += cores;
   }
 }
 
 // Called again whenever there are fewer unowned vCPUs.
 void Host::spread_claims() {
-  for (Bin& bin : bins_) bin.claimed_cores = 0;
+  for (Bin& bin : bins_) bin.claimed_cores = bin.shared_cores = 0;
   const model::CpuSet over = unowned_cpus();
   for (const Claim& claim : claims_) spread(claim, over);
 }
 
 double Host::free_cores(const Bin& bin, model::WorkloadClass workload_class) const {
   if (!latency_sensitive(workload_class)) return total_cores(bin, workload_class) - bin.claimed_cores;
-  return std::clamp(unowned_ - best_effort_.min_cpus, 0, bin.ownable);
+  const double free = std::min(unowned_ - best_effort_.min_cpus - shared_, bin.ownable - bin.shared_cores);
+  return std::max(0.0, free);
 }
 
 // An owner shares its vCPUs with no other workload, so that only best-effort work is oversold.
@@ -293,8 +303,14 @@ Tenant Host::tenant_of(const model::PendingWorkload& newcomer, const model::CpuS
   return tenant_on(cpus, pressure_of(newcomer.service).value, model_of(newcomer.service));
 }
 
+bool Host::shares(const model::PendingWorkload& newcomer) const {
+  return is_shared(newcomer, settings_->interference);
+}
+
 void Host::take(const Spot& spot, const model::PendingWorkload& newcomer) {
-  if (latency_sensitive(newcomer.workload_class)) {
+  const bool sharing = shares(newcomer);
+  if (sharing) instances_of_.insert(newcomer.service);
+  if (latency_sensitive(newcomer.workload_class) && !sharing) {
     occupancy_.add(tenant_of(newcomer, spot.cpus));
     instances_of_.insert(newcomer.service);
     own(spot.cpus);
@@ -305,7 +321,8 @@ void Host::take(const Spot& spot, const model::PendingWorkload& newcomer) {
     for (const Bin& bin : bins_) {
       if (spot.nodes.contains(bin.numa)) within |= bin.cpus;
     }
-    claims_.push_back({.cores = static_cast<double>(cores), .within = std::move(within)});
+    claims_.push_back({.cores = static_cast<double>(cores), .within = std::move(within), .shared = sharing});
+    if (sharing) shared_ += cores;
     spread(claims_.back(), unowned_cpus());
   }
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
@@ -336,8 +353,10 @@ void Host::promise(const model::PendingWorkload& newcomer) {
 
 void Host::claim(const model::PendingWorkload& newcomer) {
   const int cores = std::min(newcomer.vcpus.value_or(0), node_->usable_count());
-  if (latency_sensitive(newcomer.workload_class)) unowned_ -= std::min(cores, unowned_);
-  claims_.push_back({.cores = static_cast<double>(cores), .within = {}});
+  const bool sharing = shares(newcomer);
+  if (sharing) shared_ += cores;
+  if (latency_sensitive(newcomer.workload_class) && !sharing) unowned_ -= std::min(cores, unowned_);
+  claims_.push_back({.cores = static_cast<double>(cores), .within = {}, .shared = sharing});
   spread(claims_.back(), unowned_cpus());
   memory_claimed_ = sum(memory_claimed_, newcomer.memory_request_bytes);
   memory_available_ = less(memory_available_, newcomer.memory_request_bytes);

@@ -44,6 +44,7 @@ struct Bin {
   model::CpuSet cpus;        // usable
   model::CpuSet unowned;     // of these, those that no latency-sensitive instance owns
   int ownable = 0;           // number of these that are not reserved
+  double shared_cores = 0;   // claims of services without vCPUs of their own by their isolation
   double claimed_cores = 0;  // claims of workloads without vCPUs of their own that may run there
   std::vector<BinGpu> gpus;  // ascending by id
   std::shared_ptr<const GpuLinks> links = nullptr;  // of the host; null where none is known
@@ -81,8 +82,8 @@ class Host {
   double distance(std::size_t a, std::size_t b) const;
 
   // Cores that a newcomer of this class can have in a bin, and the total that they are a part of.
-  // Latency-sensitive: the bin's unowned vCPUs that may be given out. Best-effort: the advertised factor
-  // times the unowned vCPUs, less the claims; it may be negative.
+  // Latency-sensitive: the bin's unowned vCPUs that may be given out, less what shared services claim.
+  // Best-effort: the advertised factor times the unowned vCPUs, less the claims; it may be negative.
   double free_cores(const Bin& bin, model::WorkloadClass workload_class) const;
   double total_cores(const Bin& bin, model::WorkloadClass workload_class) const;
   // The total without any owner: the size for comparing bins.
@@ -101,6 +102,8 @@ class Host {
   const BestEffortDemand& best_effort() const { return best_effort_; }
   Pressure pressure_of(const std::string& service) const;
   model::InterferenceModel model_of(const std::string& service) const;
+  // Whether the newcomer is latency-sensitive, and owns no vCPUs by its isolation.
+  bool shares(const model::PendingWorkload& newcomer) const;
   // A latency-sensitive newcomer that owns `cpus`.
   Tenant tenant_of(const model::PendingWorkload& newcomer, const model::CpuSet& cpus) const;
   // Whether a latency-sensitive instance of the service runs here, or has a place here.
@@ -120,6 +123,7 @@ class Host {
   struct Claim {
     double cores = 0;
     std::optional<model::CpuSet> within;
+    bool shared = false;  // of a service
   };
 
   void add_bins(const model::Snapshot& snapshot);
@@ -143,6 +147,7 @@ class Host {
   BestEffortDemand best_effort_;
   std::vector<Claim> claims_;
   model::CpuSet withheld_;  // reserved, or of other programs
+  double shared_ = 0;       // cores that shared services claim
   int unowned_ = 0;         // usable vCPUs that no instance owns
   std::uint64_t memory_total_ = 0;
   std::uint64_t memory_claimed_ = 0;

@@ -7,7 +7,8 @@ namespace berth::policies {
 
 std::optional<Rise> rise_of(const Host& host, const model::PendingWorkload& newcomer,
                             const model::CpuSet& cpus) {
-  if (newcomer.workload_class != model::WorkloadClass::latency_sensitive) return std::nullopt;
+  if (newcomer.workload_class != model::WorkloadClass::latency_sensitive || host.shares(newcomer))
+    return std::nullopt;
   const auto weighting = host.settings().interference.weighting;
   Occupancy with = host.occupancy();
   const double before = evaluate(with, weighting, host.best_effort()).node;

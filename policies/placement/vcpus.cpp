@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/placement/vcpus.h"
 
+#include "policies/level.h"
 #include "policies/vcpus/search.h"
 
 #include <utility>
@@ -10,7 +11,7 @@
 namespace berth::policies {
 
 VcpuChoice choose_vcpus(const Host& host, const Bin& home, const model::PendingWorkload& request) {
-  if (request.workload_class == model::WorkloadClass::best_effort)
+  if (request.workload_class == model::WorkloadClass::best_effort || host.shares(request))
     return {.cpus = home.unowned, .reason = "shares the vCPUs there that no workload owns"};
 
   // By window whatever interference.search is: no instance moves for work that does not run yet.
@@ -19,7 +20,8 @@ VcpuChoice choose_vcpus(const Host& host, const Bin& home, const model::PendingW
                          {.vcpus = request.vcpus.value_or(0),
                           .pressure = host.pressure_of(request.service).value,
                           .model = host.model_of(request.service),
-                          .allowed = allowed});
+                          .allowed = allowed,
+                          .whole_cores = has_whole_cores(request, host.settings().interference)});
   };
   if (!request.told_cpus.empty() && request.told_cpus.is_subset_of(home.unowned)) {
     const WindowChoice told = choose(request.told_cpus);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/domain.h"
 
+#include "policies/level.h"
 #include "policies/vcpus/pin_check.h"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ int region_of_pin(const Node& node, const InterferenceSettings& settings, const 
 // Regions that the task may grow in.
 std::vector<int> regions_of(const Node& node, const InterferenceSettings& settings,
                             const model::Workload& task) {
-  if (!task.vcpus) return {node.whole()};
+  if (!task.vcpus || is_shared(task, settings)) return {node.whole()};
   if (const int region = region_of_pin(node, settings, task); region >= 0) return {region};
   const auto regions = node.regions_for(*task.vcpus, settings.allow_cross_socket);
   return regions ? *regions : std::vector<int>{node.whole()};

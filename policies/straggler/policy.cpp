@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/straggler/policy.h"
 
+#include "policies/level.h"
 #include "policies/replacements.h"
 #include "policies/straggler/decision.h"
 #include "policies/straggler/domain.h"
@@ -356,7 +357,7 @@ void decide_resource(Round& round, std::vector<Awaited> awaited, bool may_restor
 }
 
 void report_tasks(const std::vector<Member>& members, double now, double hold_s,
-                  std::map<std::string, model::StragglerTask>& tasks) {
+                  const InterferenceSettings& settings, std::map<std::string, model::StragglerTask>& tasks) {
   for (const Member& member : members) {
     if (!member.task) continue;
     const model::Workload& workload = *member.workload;
@@ -366,7 +367,8 @@ void report_tasks(const std::vector<Member>& members, double now, double hold_s,
     if (const auto& bytes = member.shares[1].allocation)
       task.allocation_bytes = static_cast<std::uint64_t>(*bytes);
     const bool ends = growth_ends(workload, member.task.get(), now, hold_s);
-    task.vcpus = vcpus_while_grown(workload, cpu, task.granted.cpu_cores, ends);
+    if (isolation_of(workload, settings) == model::Isolation::vcpus)
+      task.vcpus = vcpus_while_grown(workload, cpu, task.granted.cpu_cores, ends);
     tasks.emplace(workload.id, std::move(task));
   }
 }
@@ -397,7 +399,7 @@ StragglerProposal propose_help(const OrderedSnapshot& ordered, const PolicySetti
   }
   std::erase_if(out.findings.redundant, [](const auto& entry) { return keeps_nothing(entry.second); });
   for (auto& [id, resources] : lacks) out.findings.relocate.push_back({.workload = id, .lacks = resources});
-  report_tasks(members, snapshot.time, own.restore_hold_s, out.findings.tasks);
+  report_tasks(members, snapshot.time, own.restore_hold_s, settings.interference, out.findings.tasks);
   return out;
 }
 

@@ -59,6 +59,25 @@ PinCheck check_pin(const Node& node, const InterferenceSettings& settings, const
   return check_place(node, settings, workload, asked);
 }
 
+PinCheck check_cores(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                     int asked) {
+  const int held = static_cast<int>(workload.cpus.size());
+  if (held == 0) return fault("it is not pinned");
+  if (held < asked)
+    return fault(fmt::format("it holds {} and asks {}", model::count_text(held, "vCPU"), asked));
+  for (const int position : node.positions(workload.cpus)) {
+    int threads = 0;
+    for (const int thread : node.core_threads(node.core(position))) {
+      if (!node.usable(thread)) continue;
+      ++threads;
+      if (!workload.cpus.contains(node.cpu(thread)))
+        return fault(fmt::format("vCPU {} is of a core that it has not all of", node.cpu(position)));
+    }
+    if (held - threads >= asked) return fault(fmt::format("it needs fewer cores for {} vCPUs", asked));
+  }
+  return check_place(node, settings, workload, asked);
+}
+
 bool cools_down(std::optional<double> changed_at, double now, double cooldown_s) {
   if (!changed_at) return false;
   const double age = now - *changed_at;

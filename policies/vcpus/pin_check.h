@@ -25,8 +25,12 @@ PinCheck check_pin(const Node& node, const InterferenceSettings& settings, const
 // With the vCPUs that the workload declares.
 PinCheck check_pin(const Node& node, const InterferenceSettings& settings, const model::Workload& workload);
 
-// The same, except for the number. Checks that the vCPUs it holds are good and lie inside one region that a
-// request of `vcpus` may have.
+// A pin of an instance with whole cores: it holds all usable threads of as few cores as have `asked` vCPUs.
+PinCheck check_cores(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
+                     int asked);
+
+// The same as the first, except for the number. Checks that the vCPUs it holds are good and lie inside one
+// region that a request of `vcpus` may have.
 PinCheck check_place(const Node& node, const InterferenceSettings& settings, const model::Workload& workload,
                      int vcpus);
 // Whether berth last changed a value less than the cool-down ago. A clock that went backwards holds nothing.

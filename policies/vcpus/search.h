@@ -20,9 +20,10 @@ struct PlacementRequest {
   std::optional<model::CpuSet> allowed;  // nullopt: anywhere
   // It goes here as long as it fits here, and elsewhere if not; nullopt: no place is better.
   std::optional<model::CpuSet> preferred = std::nullopt;
-  model::CpuSet told = {};  // the vCPUs that its admission told; keep_promises() places it there
-  bool pending = false;     // it does not run yet
-  bool may_move = false;    // its pin stands, and may be exchanged for a better place
+  model::CpuSet told = {};   // the vCPUs that its admission told; keep_promises() places it there
+  bool pending = false;      // it does not run yet
+  bool whole_cores = false;  // it gets whole cores, with `vcpus` at least
+  bool may_move = false;     // its pin stands, and may be exchanged for a better place
 };
 
 struct PlacementProblem {
@@ -53,6 +54,11 @@ struct WindowChoice {
 // processor it has cores of one kind: that with the most capacity that has room. Pure.
 WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSettings& settings,
                            const BestEffortDemand& best_effort, const PlacementRequest& request);
+
+// The same for whole cores, in one of these regions.
+WindowChoice choose_cores(const Occupancy& occupancy, const InterferenceSettings& settings,
+                          const BestEffortDemand& best_effort, const PlacementRequest& request,
+                          const std::vector<int>& regions);
 
 // Pure. The placement owns at most usable - best_effort.min_cpus vCPUs if it began within that limit.
 using SearchFunction = Placement (*)(const PlacementProblem&);

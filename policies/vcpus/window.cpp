@@ -181,6 +181,7 @@ WindowChoice choose_window(const Occupancy& occupancy, const InterferenceSetting
   if (vcpus <= 0) return nowhere(fmt::format("asks {} vCPUs; a pin needs at least 1", vcpus));
   const auto regions = node.regions_for(vcpus, settings.allow_cross_socket);
   if (!regions) return nowhere(regions.error().message());
+  if (request.whole_cores) return choose_cores(occupancy, settings, best_effort, request, *regions);
   if (occupancy.unowned_count() - vcpus < best_effort.min_cpus) {
     return nowhere(fmt::format("asks {}; {} of {} are unowned, and {} must stay so (be_min_cpus)",
                                model::count_text(vcpus, "vCPU"), occupancy.unowned_count(),

@@ -215,6 +215,8 @@ Groups same_priority(const Host& host) {
 std::vector<Way> all_ways() {
   std::vector<Way> ways{
       berth_way("berth", {}),
+      berth_way("berth, shared", {.isolation = model::Isolation::shared}),
+      berth_way("berth, cores", {.isolation = model::Isolation::cores}),
       berth_way("berth, optimal", {.search = Search::optimal}),
       berth_way("berth, be_avoid_siblings", {.be_avoid_siblings = true}),
       berth_way("berth, waits of 5 ms", {.max_runq_latency_s = 5e-3}),

@@ -368,6 +368,7 @@ TEST_F(BerthctlOnTheBus, TakesBackWhatWasSet) {
                                                                          {"deadline", ""},
                                                                          {"evictable", ""},
                                                                          {"force", ""},
+                                                                         {"isolation", ""},
                                                                          {"priority", "3"},
                                                                          {"service", ""},
                                                                          {"vcpus", ""}}));

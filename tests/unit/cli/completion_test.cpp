@@ -117,6 +117,7 @@ TEST(BashCompletion, OffersWhatASettingMayBe) {
   EXPECT_EQ(completed("set web", "class="), (Names{"latency-sensitive", "best-effort"}));
   EXPECT_EQ(completed("set web", "evictable=f"), (Names{"false"}));
   EXPECT_EQ(completed("set web", "force=t"), (Names{"true"}));
+  EXPECT_EQ(completed("set web", "isolation=c"), (Names{"cores"}));
 }
 
 class BashWorkloads : public testing::Test {

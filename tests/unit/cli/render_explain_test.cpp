@@ -49,6 +49,16 @@ model::ApplicationExplanation some_application() {
   return application;
 }
 
+TEST_F(RenderExplanation, ASharedInstanceHasItsHome) {
+  workload.isolation = model::Isolation::shared;
+  workload.shared = {
+      .home = {0}, .cpus = {}, .cores = 1.5, .score = 0.25, .reason = "at home in LLC 0, as before"};
+  const std::string text = text_of(explanation);
+  EXPECT_THAT(text, HasSubstr("Home\n"));
+  EXPECT_THAT(text, HasSubstr("at home in LLC 0, as before\n  it needs no pin, not pinned now\n"));
+  EXPECT_THAT(text, HasSubstr("counts for 1.5 cores there; score 0.2500"));
+}
+
 TEST_F(RenderExplanation, AnInstanceThatWaitsForVcpusHasItsCause) {
   workload.pin.emplace();
   workload.waiting = {.runq_latency_s = 0.0125,

@@ -204,6 +204,18 @@ TEST(RenderList, ALowPriorityIsAColumnWhereAnyWorkHasOne) {
   EXPECT_THAT(text(), Not(HasSubstr("PRIORITY")));
 }
 
+TEST(RenderList, LevelAndHomeAreColumnsWhereAnyServiceHasNoUsualLevel) {
+  auto document = Document::parse(
+      R"({"workloads":[{"id":"a","isolation":"shared","home":"0-1"},{"id":"b","isolation":"vcpus","home":null}]})");
+  const auto text = [&document] {
+    return text_of_render([&](std::ostream& out) { render_list(out, document, {}); });
+  };
+  EXPECT_THAT(text(), HasSubstr("  ISOLATION  HOME\n"));
+  EXPECT_THAT(text(), HasSubstr("  shared     0-1\n"));
+  document["workloads"][0]["isolation"] = "vcpus";
+  EXPECT_THAT(text(), Not(HasSubstr("ISOLATION")));
+}
+
 TEST(RenderList, NoWorkloadsIsSaid) {
   const std::string text =
       text_of_render([](std::ostream& out) { render_list(out, Document::object(), {}); });
@@ -325,6 +337,19 @@ std::string shown_score(double pinned, std::optional<double> unpinned) {
 }
 
 }  // namespace
+
+TEST(RenderPlan, ShowsHomesAndTheCoresBesideThem) {
+  model::Snapshot snapshot;
+  snapshot.topology = topology::from_synthetic("package:1 l3:2 core:2 pu:1").value();
+  model::Plan plan;
+  auto& findings = plan.findings.interference.emplace();
+  findings.shared["web"] = {
+      .home = {1}, .cpus = {2, 3}, .cores = 1.5, .score = 0.25, .reason = "at home in LLC 1, as before"};
+  findings.best_effort = {.cpus = {0, 1, 3}, .domains = {{1, {.cpus = {3}, .cores = 1}}}};
+  const std::string text = text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+  EXPECT_THAT(text, HasSubstr("web       1     2-3      1.50  0.2500  at home in LLC 1, as before\n"));
+  EXPECT_THAT(text, HasSubstr("  beside services in domain 1: 1 core, vCPUs 3\n"));
+}
 
 TEST(RenderPlan, SetsTheScoreAgainstThatOfTheSameLoadUnpinned) {
   const std::string text = shown_score(0.041, 0.118);

@@ -68,6 +68,14 @@ using Ids = std::vector<std::string>;
 
 }  // namespace
 
+TEST(RenderTop, ShowsHomesWhereAnyServiceHasOne) {
+  auto with_home = frame();
+  with_home.workloads["workloads"][2]["isolation"] = "shared";
+  with_home.workloads["workloads"][2]["home"] = "0";
+  EXPECT_THAT(shown(with_home), HasSubstr("  HOME\n"));
+  EXPECT_THAT(shown(frame()), Not(HasSubstr("HOME")));
+}
+
 TEST(RenderTop, ShowsTheNodeItsProcessorsAndItsWorkloads) {
   const std::string text = shown(frame());
   EXPECT_THAT(text, HasSubstr("berth on node-a, "));

@@ -108,6 +108,7 @@ min_gain = 0.1
 max_moves = 3
 max_runq_latency = "5ms"
 best_effort_priority = "weight"
+isolation = "shared"
 shared_domain = "socket"
 window_step = 4
 allow_cross_socket = true
@@ -135,6 +136,7 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_EQ(interference.max_moves, 3);
   EXPECT_DOUBLE_EQ(interference.max_runq_latency_s, 0.005);
   EXPECT_EQ(interference.best_effort_priority, policies::BestEffortPriority::weight);
+  EXPECT_EQ(interference.isolation, model::Isolation::shared);
   EXPECT_EQ(interference.shared_domain, model::DomainKind::socket);
   EXPECT_EQ(interference.window_step, 4);
   EXPECT_TRUE(interference.allow_cross_socket);
@@ -157,6 +159,7 @@ match = "system.slice/web@*.service"
 class = "latency-sensitive"
 service = "web"
 vcpus = 4
+isolation = "cores"
 memory = "2G"
 priority = 100
 evictable = false
@@ -177,13 +180,14 @@ memory = 4096
   EXPECT_EQ(web.workload_class, model::WorkloadClass::latency_sensitive);
   EXPECT_EQ(web.service, "web");
   EXPECT_EQ(web.vcpus, 4);
+  EXPECT_EQ(web.isolation, model::Isolation::cores);
   EXPECT_EQ(web.memory_bytes, 2ULL << 30U);
   EXPECT_EQ(web.priority, 100);
   EXPECT_EQ(web.evictable, false);
   EXPECT_EQ(web.force, true);
   EXPECT_EQ(web.deadline_s, 600);
   const auto& batch = parsed->rules[1];
-  EXPECT_EQ(batch.origin, "b.toml:12");
+  EXPECT_EQ(batch.origin, "b.toml:13");
   EXPECT_EQ(batch.memory_bytes, 4096U);
   EXPECT_FALSE(batch.service || batch.vcpus || batch.priority || batch.evictable || batch.deadline_s);
 }
@@ -314,7 +318,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
        "b.toml:3:1: unknown key \"vcpu\" in [[workload]]; did you mean \"vcpus\"?"},
       {"[[workload]]\nmatch = \"a\"\ncolour = 2",
        "b.toml:3:1: unknown key \"colour\" in [[workload]]; known there: match, class, service, vcpus, "
-       "memory, "
+       "isolation, memory, "
        "priority, evictable, force, deadline, progress"},
   });
 }

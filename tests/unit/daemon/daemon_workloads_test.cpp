@@ -124,6 +124,30 @@ TEST_F(DaemonTest, WhatWasSetOfARunIsShownAndCanBeTakenBack) {
   EXPECT_EQ(json::parse(daemon->control().status_json())["overridden_workloads"], 0);
 }
 
+TEST_F(DaemonTest, AServiceThatBecomesSharedHasAHomeInsteadOfItsPin) {
+  load_node();
+  configure("mode = \"enforce\"\n");
+  start();
+  tick();
+  ASSERT_NE(node.cpus("web/a"), "");
+  ASSERT_TRUE(daemon->control().set_workload("web/a", {{"isolation", "shared"}}));
+  tick();
+  node.use_cpu("web/a", 1e-3);
+  ASSERT_TRUE(test::eventually([&] {
+    tick();
+    return daemon->control().workload("web/a")->cpu_cores.value_or(0) > 0;
+  }));
+  tick();
+  const auto listed = json::parse(daemon->control().workloads_json())["workloads"];
+  EXPECT_EQ(listed[1]["isolation"], "shared");
+  EXPECT_TRUE(listed[1]["home"].is_string() && listed[1]["home"] != "") << listed[1];
+  EXPECT_EQ(listed[2]["isolation"], "vcpus");
+  EXPECT_TRUE(listed[2]["home"].is_null());
+  const auto own = model::CpuSet::parse(node.cpus("web/b")).value();
+  const auto at_home = model::CpuSet::parse(node.cpus("web/a")).value();
+  EXPECT_FALSE(at_home.intersects(own)) << at_home.to_string();
+}
+
 TEST_F(DaemonTest, AForeignWriterLeavesTheWorkloadAlone) {
   load_node();
   configure("mode = \"enforce\"\n");

@@ -174,6 +174,8 @@ Workload workload(const Snapshot& snapshot, const SnapshotShape& shape, CpuSet& 
   if (one_in(4)) made.others[Attribute::cpu_burst] = CpuBurst{200'000};
   if (one_in(6)) made.fixed.others.insert(Attribute::cpu_burst);
   made.force = one_in(4);
+  if (one_in(4)) made.isolation = *gen::element(Isolation::shared, Isolation::vcpus, Isolation::cores);
+  if (one_in(6)) made.home = CpuSet{0, 2};
   made.shares = one_in(6);
   if (one_in(4)) made.user = 1000;
   if (one_in(4)) made.memory_nodes = CpuSet::parse("0-1").value();
@@ -201,6 +203,7 @@ PendingWorkload pending(int index) {
   made.service = one_in(2) ? made.id : "web";
   made.workload_class = *gen::element(WorkloadClass::latency_sensitive, WorkloadClass::best_effort);
   if (!one_in(4)) made.vcpus = *gen::inRange(1, 5);
+  if (one_in(4)) made.isolation = *gen::element(Isolation::shared, Isolation::vcpus, Isolation::cores);
   made.memory_request_bytes = some_bytes();
   if (one_in(3)) made.room_cpu_cores = *amounts(8);
   if (one_in(3)) made.told_cpus = CpuSet::parse("0-1").value();
@@ -307,6 +310,7 @@ Snapshot snapshot(const SnapshotShape& shape) {
   }
   const int waiting = count_up_to(2);
   for (int index = 0; index < waiting; ++index) made.pending.push_back(pending(index));
+  if (one_in(4)) made.best_effort_cores[1] = {.cpus = CpuSet{2, 3}, .cores = 1, .fell_at = *amounts(1e9)};
   const int apps = count_up_to(2);
   for (int index = 0; index < apps; ++index) made.spark_apps.push_back(spark_app(index));
   return made;

@@ -95,7 +95,16 @@ InterferenceFindings some_interference() {
     findings.instances.emplace(*testing::names(), placed);
   }
   findings.unplaceable = some_findings();
-  findings.best_effort = {some_cpus(), *testing::fractions()};
+  findings.best_effort = {.cpus = some_cpus(), .utilisation = *testing::fractions()};
+  for (int more = *gen::inRange(0, 3); more > 0; --more) {
+    findings.best_effort.domains[*gen::inRange(0, 500)] = {
+        .cpus = some_cpus(), .cores = *gen::inRange(0, 9), .fell_at = *testing::amounts(1e9)};
+    findings.shared[*testing::names()] = {.home = CpuSet{0, 2},
+                                          .cpus = some_cpus(),
+                                          .cores = *testing::amounts(16),
+                                          .score = *testing::finite_doubles(),
+                                          .reason = *testing::names()};
+  }
   findings.unconfined = some_findings();
   if (*gen::arbitrary<bool>())
     findings.warnings.push_back(

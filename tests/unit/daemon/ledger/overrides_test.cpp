@@ -35,6 +35,7 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
                             {{"class", "latency-sensitive"},
                              {"service", "shop"},
                              {"vcpus", "3"},
+                             {"isolation", "cores"},
                              {"deadline", "10min"},
                              {"priority", "-5"},
                              {"evictable", "true"}}));
@@ -42,6 +43,7 @@ TEST(Overrides, SetEveryKeyOfAWorkload) {
   EXPECT_EQ(workload.workload_class, model::WorkloadClass::latency_sensitive);
   EXPECT_EQ(workload.service, "shop");
   EXPECT_EQ(workload.vcpus, 3);
+  EXPECT_EQ(workload.isolation, model::Isolation::cores);
   EXPECT_EQ(workload.deadline, 1600);
   EXPECT_EQ(workload.priority, -5);
   EXPECT_TRUE(workload.evictable);

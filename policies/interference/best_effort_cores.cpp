@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/best_effort_cores.h"
+
+#include "policies/usage.h"
+#include "policies/vcpus/pool.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace berth::policies {
+
+namespace {
+
+// What best-effort work could have in a domain.
+struct Offer {
+  int region = -1;
+  std::vector<model::CpuSet> cores;  // in the order of giving
+  model::CpuSet always;              // besides
+
+  std::vector<int> threads() const {
+    std::vector<int> counts;
+    for (const model::CpuSet& core : cores) counts.push_back(static_cast<int>(core.size()));
+    return counts;
+  }
+  model::CpuSet first(int count) const {
+    model::CpuSet cpus = always;
+    for (int i = 0; i < count; ++i) cpus |= cores[i];
+    return cpus;
+  }
+};
+
+Offer offer_of(const Node& node, int region, const model::CpuSet& pool, const model::CpuSet& reserved) {
+  Offer offer{.region = region, .cores = {}, .always = {}};
+  std::map<int, model::CpuSet> by_core;
+  for (const int position : node.region(region).cpus) {
+    const int cpu = node.cpu(position);
+    if (!pool.contains(cpu)) continue;
+    if (reserved.contains(cpu)) {
+      offer.always.insert(cpu);
+    } else {
+      by_core[node.core(position)].insert(cpu);
+    }
+  }
+  for (auto core = by_core.rbegin(); core != by_core.rend(); ++core)
+    offer.cores.push_back(std::move(core->second));
+  const auto kind = [&](const model::CpuSet& cpus) { return node.kind(node.position(cpus.first())); };
+  std::stable_sort(offer.cores.begin(), offer.cores.end(),
+                   [&](const auto& a, const auto& b) { return kind(a) > kind(b); });
+  return offer;
+}
+
+}  // namespace
+
+int next_cores(const std::vector<int>& threads, double services_cores,
+               const std::optional<model::BestEffortCores>& before, double now) {
+  double left = std::accumulate(threads.begin(), threads.end(), 0.0) - kServicesShare * services_cores;
+  int wanted = 0;
+  while (wanted < static_cast<int>(threads.size()) && threads[wanted] <= left + kUseRounding)
+    left -= threads[wanted++];
+  if (!before || wanted <= before->cores) return wanted;
+  const double calm_s = now - before->fell_at;
+  return calm_s >= 0 && calm_s < kCalm_s ? before->cores : before->cores + 1;
+}
+
+std::map<int, model::BestEffortCores> best_effort_cores(
+    const Occupancy& occupancy, const BestEffortDemand& demand, const std::map<int, double>& services_cores,
+    const model::CpuSet& reserved, const std::map<int, model::BestEffortCores>& before, double now) {
+  const Node& node = occupancy.node();
+  const model::CpuSet pool = best_effort_pool(occupancy, demand);
+  std::map<int, model::BestEffortCores> domains;
+  std::vector<Offer> offers;
+  model::CpuSet left = pool;
+  for (int region = 0; region < node.domain_count(); ++region) {
+    const int id = node.region(region).id;
+    const auto services = services_cores.find(id);
+    if (services == services_cores.end()) continue;
+    Offer offer = offer_of(node, region, pool, reserved);
+    const auto known = before.find(id);
+    const auto was = known == before.end() ? std::nullopt : std::optional(known->second);
+    model::BestEffortCores& domain = domains[id];
+    domain.cores = std::min(next_cores(offer.threads(), services->second, was, now),
+                            static_cast<int>(offer.cores.size()));
+    domain.cpus = offer.first(domain.cores);
+    if (was) domain.fell_at = domain.cores < was->cores ? now : was->fell_at;
+    for (const model::CpuSet& core : offer.cores) left -= core;
+    left |= domain.cpus;
+    offers.push_back(std::move(offer));
+  }
+  for (const Offer& offer : offers) {
+    model::BestEffortCores& domain = domains[node.region(offer.region).id];
+    while (static_cast<int>(left.size()) < demand.min_cpus && domain.cores < std::ssize(offer.cores)) {
+      left |= offer.cores[domain.cores++];
+      domain.cpus = offer.first(domain.cores);
+    }
+  }
+  return domains;
+}
+
+}  // namespace berth::policies

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/interference/homes.h"
+
+#include "policies/usage.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace berth::policies {
+
+namespace {
+
+using model::CpuSet;
+using model::SharedInstance;
+
+// The vCPUs of the host that services without vCPUs of their own may use.
+CpuSet open_cpus(const Occupancy& occupancy, const CpuSet& withheld) {
+  const Node& node = occupancy.node();
+  CpuSet open;
+  for (int position = 0; position < node.size(); ++position) {
+    if (occupancy.unowned(position)) open.insert(node.cpu(position));
+  }
+  return open - withheld;
+}
+
+CpuSet usable_cpus(const Node& node) {
+  CpuSet usable;
+  for (int position = 0; position < node.size(); ++position) {
+    if (node.usable(position)) usable.insert(node.cpu(position));
+  }
+  return usable;
+}
+
+// What a service loses to its neighbours, for each core that it uses and each that a vCPU of the domain is
+// busy.
+double sensitivity(const model::InterferenceModel& model, double siblings) {
+  return model.k1 * siblings + model.k2;
+}
+
+struct Place {
+  const Region* region = nullptr;
+  CpuSet cpus;             // that services may use
+  double room = 0;         // cores that no service uses yet
+  double siblings = 0;     // other threads of the core of a vCPU, on average
+  double busy = 0;         // cores in use, of all work
+  double sensitivity = 0;  // of all services here, times the cores that they have
+  double size() const { return static_cast<double>(region->cpus.size()); }
+};
+
+std::vector<Place> places_of(const HomeSearch& search) {
+  const Node& node = search.occupancy.node();
+  const CpuSet open = open_cpus(search.occupancy, search.withheld);
+  const double unowned = std::max(1, search.occupancy.unowned_count());
+  const double spread = std::min(1.0, search.best_effort_cores / unowned);
+  std::vector<Place> places;
+  for (int index = 0; index < node.domain_count(); ++index) {
+    Place place;
+    place.region = &node.region(index);
+    for (const int position : place.region->cpus) {
+      if (open.contains(node.cpu(position))) place.cpus.insert(node.cpu(position));
+      place.siblings += static_cast<double>(node.core_threads(node.core(position)).size() - 1);
+      place.busy += search.occupancy.unowned(position) ? spread : search.occupancy.owner_pressure(position);
+    }
+    place.siblings /= place.size();
+    place.room = static_cast<double>(place.cpus.size());
+    for (const int tenant : search.occupancy.tenants_in(index)) {
+      place.sensitivity += search.occupancy.share(tenant, index) *
+                           sensitivity(search.occupancy.tenant(tenant).model, place.siblings);
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+class Homes {
+ public:
+  explicit Homes(const HomeSearch& search)
+      : search_(search), places_(places_of(search)), usable_(usable_cpus(search.occupancy.node())) {}
+
+  // A home of before that has any vCPU left.
+  bool stands(const SharedRequest& request) const {
+    const CpuSet& home = request.workload->home;
+    const auto known = indices(home);
+    return !home.empty() && known.size() == home.size() && !cpus_of(known, request).empty();
+  }
+
+  void keep(const SharedRequest& request) {
+    std::vector<int> home = indices(request.workload->home);
+    std::string why = fmt::format("at home in {}, as before", names(home));
+    if (search_.wider.contains(request.workload->id) && widen(home, request)) {
+      why = fmt::format("at home in {}: it waits for vCPUs, so its home is wider", names(home));
+    } else if (widen_for_use(home, request)) {
+      why = fmt::format("at home in {}: it uses {:.3g} cores, so its home is wider", names(home),
+                        *request.use_cores);
+    }
+    settle(request, home, std::move(why));
+  }
+
+  void choose(const SharedRequest& request) {
+    std::vector<std::pair<double, int>> rises;
+    for (const bool near : {true, false}) {
+      for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
+        const Place& place = places_[index];
+        if (near && request.preferred && !request.preferred->intersects(place.cpus)) continue;
+        const CpuSet cpus = cpus_of({index}, request);
+        const double room = std::min(place.room, static_cast<double>(cpus.size()));
+        if (cpus.empty() || *request.use_cores > room + kUseRounding) continue;
+        rises.emplace_back(rise(place, request), index);
+      }
+      if (!rises.empty()) break;
+    }
+    if (rises.empty()) {
+      std::vector<int> home;
+      widen_for_use(home, request);
+      std::string why = fmt::format("at home in {}: no domain has room for the {:.3g} cores that it uses",
+                                    names(home), *request.use_cores);
+      settle(request, home, std::move(why));
+      return;
+    }
+    std::sort(rises.begin(), rises.end());
+    const int best = rises.front().second;
+    std::string why = fmt::format("at home in {}: the score rises least there", names({best}));
+    if (rises.size() > 1)
+      why += fmt::format(", by {:.4g} against {:.4g} in {}", rises[0].first, rises[1].first,
+                         names({rises[1].second}));
+    settle(request, {best}, std::move(why));
+  }
+
+  void leave_open(const SharedRequest& request) {
+    SharedInstance& instance = found_[request.workload->id];
+    instance.cores = std::max(0, request.workload->vcpus.value_or(0));
+    instance.cpus = pin_of(all(), request);
+    instance.reason = "it may run in every domain, as its use is not known yet";
+  }
+
+  std::map<std::string, SharedInstance> take() { return std::move(found_); }
+
+ private:
+  std::vector<int> all() const {
+    std::vector<int> home(places_.size());
+    std::iota(home.begin(), home.end(), 0);
+    return home;
+  }
+  std::vector<int> indices(const CpuSet& home) const {
+    std::vector<int> list;
+    for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
+      if (home.contains(places_[index].region->id)) list.push_back(index);
+    }
+    return list;
+  }
+  std::string names(const std::vector<int>& home) const {
+    std::string text;
+    for (const int index : home) text += (text.empty() ? "" : ", ") + places_[index].region->name;
+    return text.empty() ? "no domain" : text;
+  }
+  CpuSet may_use(const SharedRequest& request) const {
+    const auto& allowed = request.workload->allowed_cpus;
+    return allowed ? usable_ & *allowed : usable_;
+  }
+  CpuSet cpus_of(const std::vector<int>& home, const SharedRequest& request) const {
+    CpuSet cpus;
+    for (const int index : home) cpus |= places_[index].cpus;
+    return cpus & may_use(request);
+  }
+  // None where it would be all that the service may use anyway, or fewer than it uses.
+  CpuSet pin_of(const std::vector<int>& home, const SharedRequest& request) const {
+    CpuSet cpus = cpus_of(home, request);
+    const bool cuts = static_cast<double>(cpus.size()) + kUseRounding < request.use_cores.value_or(0);
+    return cuts || cpus == may_use(request) ? CpuSet() : cpus;
+  }
+  double room_for(const std::vector<int>& home, const SharedRequest& request) const {
+    double room = 0;
+    for (const int index : home) {
+      const auto may = static_cast<double>(cpus_of({index}, request).size());
+      room += std::clamp(places_[index].room, 0.0, may);
+    }
+    return room;
+  }
+
+  // Adds the domain with the most room; false if none has vCPUs for it.
+  bool widen(std::vector<int>& home, const SharedRequest& request) const {
+    int most = -1;
+    for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
+      if (std::find(home.begin(), home.end(), index) != home.end() || cpus_of({index}, request).empty())
+        continue;
+      if (most < 0 || places_[index].room > places_[most].room) most = index;
+    }
+    if (most < 0) return false;
+    home.insert(std::upper_bound(home.begin(), home.end(), most), most);
+    return true;
+  }
+  bool widen_for_use(std::vector<int>& home, const SharedRequest& request) const {
+    bool wider = false;
+    while (*request.use_cores > room_for(home, request) + kUseRounding && widen(home, request)) wider = true;
+    return wider;
+  }
+
+  double score(const Place& place, const SharedRequest& request) const {
+    return sensitivity(request.model.model, place.siblings) * std::min(1.0, place.busy / place.size());
+  }
+  // Of the sum of scores, each times the cores of the service.
+  double rise(const Place& place, const SharedRequest& request) const {
+    return *request.use_cores * (score(place, request) + place.sensitivity / place.size());
+  }
+
+  void settle(const SharedRequest& request, const std::vector<int>& home, std::string why) {
+    SharedInstance& instance = found_[request.workload->id];
+    instance.cores = *request.use_cores;
+    instance.cpus = pin_of(home, request);
+    instance.reason = std::move(why);
+    const auto all = static_cast<double>(cpus_of(home, request).size());
+    for (const int index : home) {
+      Place& place = places_[index];
+      instance.home.insert(place.region->id);
+      if (all <= 0) continue;
+      const double share = static_cast<double>(cpus_of({index}, request).size()) / all;
+      const double cores = share * instance.cores;
+      instance.score += share * score(place, request);
+      place.room -= cores;
+      place.busy += cores;
+      place.sensitivity += cores * sensitivity(request.model.model, place.siblings);
+    }
+  }
+
+  const HomeSearch& search_;
+  std::vector<Place> places_;
+  CpuSet usable_;
+  std::map<std::string, SharedInstance> found_;
+};
+
+}  // namespace
+
+std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
+                                                   const std::vector<SharedRequest>& requests) {
+  Homes homes(search);
+  std::vector<const SharedRequest*> newcomers;
+  for (const SharedRequest& request : requests) {
+    if (!request.use_cores) {
+      homes.leave_open(request);
+    } else if (homes.stands(request)) {
+      homes.keep(request);
+    } else {
+      newcomers.push_back(&request);
+    }
+  }
+  std::sort(newcomers.begin(), newcomers.end(), [](const auto* a, const auto* b) {
+    return std::tie(*b->use_cores, a->workload->id) < std::tie(*a->use_cores, b->workload->id);
+  });
+  for (const SharedRequest* request : newcomers) homes.choose(*request);
+  return homes.take();
+}
+
+std::map<int, double> use_by_domain(const Occupancy& occupancy, const CpuSet& withheld,
+                                    const std::vector<SharedRequest>& requests,
+                                    const std::map<std::string, SharedInstance>& homes) {
+  const Node& node = occupancy.node();
+  const CpuSet open = open_cpus(occupancy, withheld);
+  std::map<int, CpuSet> domains;
+  for (int index = 0; index < node.domain_count(); ++index) {
+    const Region& region = node.region(index);
+    domains[region.id] = node.cpu_set(region.cpus) & open;
+  }
+  std::map<int, double> use;
+  for (const SharedRequest& request : requests) {
+    const SharedInstance& instance = homes.at(request.workload->id);
+    const auto& allowed = request.workload->allowed_cpus;
+    std::map<int, double> vcpus;  // on which it runs
+    double all = 0;
+    for (const auto& [id, cpus] : domains) {
+      if (!instance.home.empty() && !instance.home.contains(id)) continue;
+      const auto count = static_cast<double>(allowed ? (cpus & *allowed).size() : cpus.size());
+      if (count > 0) vcpus[id] = count;
+      all += count;
+    }
+    const double cores = latest_use(*request.workload, model::Resource::cpu).value_or(instance.cores);
+    for (const auto& [id, count] : vcpus) use[id] += cores * count / all;
+  }
+  return use;
+}
+
+void pin_to_homes(const std::vector<SharedRequest>& requests,
+                  const std::map<std::string, SharedInstance>& homes, std::vector<model::Action>& actions) {
+  for (const SharedRequest& request : requests) {
+    const model::Workload& workload = *request.workload;
+    const SharedInstance& instance = homes.at(workload.id);
+    if (instance.cpus == workload.cpus) continue;
+    model::Action action{.what = model::Set{.workload = workload.id, .value = instance.cpus},
+                         .policy = "interference",
+                         .decision = {},
+                         .reason = "shares vCPUs with others: " + instance.reason};
+    if (instance.cpus.empty()) {
+      action.what = model::GiveBack{.workload = workload.id, .attribute = model::Attribute::cpus};
+      action.reason = "needs no pin: " + instance.reason;
+    }
+    actions.push_back(std::move(action));
+  }
+}
+
+}  // namespace berth::policies
