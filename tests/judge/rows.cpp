@@ -315,7 +315,7 @@ std::vector<Figures> judge_all(Host host, const std::vector<Way>& ways, const Ru
 }
 
 void judge_rows(const std::vector<Row>& rows, const std::vector<Way>& ways, const Rules& rules, Time length,
-                std::uint64_t seeds, unsigned jobs,
+                std::uint64_t first_seed, std::uint64_t seeds, unsigned jobs,
                 const std::function<void(std::size_t row, const std::vector<std::vector<Figures>>&)>& done) {
   std::vector<std::vector<std::vector<Figures>>> found(rows.size(), std::vector<std::vector<Figures>>(seeds));
   std::atomic<std::size_t> next = 0;
@@ -327,10 +327,11 @@ void judge_rows(const std::vector<Row>& rows, const std::vector<Way>& ways, cons
   const auto work = [&] {
     for (std::size_t host = next++; host < rows.size() * seeds; host = next++) {
       const std::size_t row = host / seeds;
-      const std::uint64_t seed = host % seeds + 1;
+      const std::uint64_t index = host % seeds;
+      const std::uint64_t seed = first_seed + index;
       auto figures = judge_all(draw_host(rows[row], seed), ways, rules, length, seed);
       const std::lock_guard lock(finishing);
-      found[row][seed - 1] = std::move(figures);
+      found[row][index] = std::move(figures);
       for (; finished < rows.size() && is_whole(found[finished]); ++finished) done(finished, found[finished]);
     }
   };

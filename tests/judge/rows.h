@@ -135,10 +135,11 @@ Figures judge(const Host& host, const Way& way, const Alone& alone, const Rules&
 // Every way, in order. Learns first if any needs it. The same groups without changes are simulated once.
 std::vector<Figures> judge_all(Host host, const std::vector<Way>& ways, const Rules& rules, Time length,
                                std::uint64_t seed);
-// Every row with the seeds from 1 on; calls `done` with the figures by seed and way, in the order of rows.
-// Each of `jobs` threads simulates one host after the other, so that no figure depends on their number.
+// Every row with `seeds` seeds from `first_seed` on; calls `done` with the figures by seed and way, in the
+// order of rows. Each of `jobs` threads simulates one host after the other, so that no figure depends on
+// their number.
 void judge_rows(const std::vector<Row>& rows, const std::vector<Way>& ways, const Rules& rules, Time length,
-                std::uint64_t seeds, unsigned jobs,
+                std::uint64_t first_seed, std::uint64_t seeds, unsigned jobs,
                 const std::function<void(std::size_t row, const std::vector<std::vector<Figures>>&)>& done);
 // Lets berth learn on this host for so long. The batch comes and goes meanwhile, or neighbours would not
 // vary.

@@ -100,7 +100,7 @@ TEST(Judge, TheSameSeedsGiveTheSameFiguresWithAnyNumberOfThreads) {
   const std::vector<Way> ways{way_named("PerfIso"), way_named("berth")};
   const auto figures = [&](unsigned jobs) {
     std::vector<std::vector<std::vector<Figures>>> found;
-    judge_rows(rows, ways, {}, kWindow, 2, jobs, [&](std::size_t row, const auto& by_seed) {
+    judge_rows(rows, ways, {}, kWindow, 1, 2, jobs, [&](std::size_t row, const auto& by_seed) {
       EXPECT_EQ(row, found.size());
       found.push_back(by_seed);
     });

@@ -25,8 +25,9 @@ namespace {
 
 struct Options {
   double seconds = 60;
+  std::uint64_t seed = 1;   // of the table: the first
   std::uint64_t seeds = 5;  // of the table
-  std::uint64_t seed = 1;   // of two-vcpus
+  std::vector<Way> ways;    // of the table; empty: all
   Rules rules;
   bool json = false;
   unsigned jobs = std::max(1U, std::thread::hardware_concurrency());
@@ -95,9 +96,9 @@ void print(const Options& options, const Row& row, const std::string& way, const
 // A line for each row and way, as means of the seeds.
 int table(const Options& options) {
   const auto rows = all_rows();
-  const auto ways = all_ways();
-  judge_rows(rows, ways, options.rules, static_cast<Time>(options.seconds * 1e9), options.seeds, options.jobs,
-             [&](std::size_t row, const std::vector<std::vector<Figures>>& by_seed) {
+  const auto ways = options.ways.empty() ? all_ways() : options.ways;
+  judge_rows(rows, ways, options.rules, static_cast<Time>(options.seconds * 1e9), options.seed, options.seeds,
+             options.jobs, [&](std::size_t row, const std::vector<std::vector<Figures>>& by_seed) {
                if (!options.json) fmt::print("{}\n", rows[row].name);
                for (std::size_t way = 0; way < ways.size(); ++way) {
                  std::vector<Figures> all;
@@ -124,12 +125,22 @@ bool change_constant(Rules& rules, const std::string& text) {
   return true;
 }
 
+bool add_way(std::vector<Way>& ways, const std::string& name) {
+  for (Way& way : all_ways()) {
+    if (way.name != name) continue;
+    ways.push_back(std::move(way));
+    return true;
+  }
+  fmt::print(stderr, "no way of the judge has the name \"{}\"\n", name);
+  return false;
+}
+
 int usage() {
   fmt::print(
       stderr,
       "usage: judge-simulation two-vcpus [--seconds S] [--seed N] [--cfs] [--constant NAME=FACTOR]\n"
-      "       judge-simulation table [--seconds S] [--seeds N] [--jobs N] [--cfs] [--json] [--constant "
-      "NAME=FACTOR]\n");
+      "       judge-simulation table [--seconds S] [--seed FIRST] [--seeds N] [--way NAME]... [--jobs N] "
+      "[--cfs] [--json] [--constant NAME=FACTOR]\n");
   return 2;
 }
 
@@ -153,6 +164,8 @@ int main(int argc, char** argv) {
       options.seconds = std::strtod(argv[++i], nullptr);
     } else if (word == "--constant" && i + 1 < argc) {
       if (!change_constant(options.rules, argv[++i])) return usage();
+    } else if (word == "--way" && i + 1 < argc) {
+      if (!add_way(options.ways, argv[++i])) return 2;
     } else if (word == "--jobs" && i + 1 < argc) {
       options.jobs = std::max(1U, static_cast<unsigned>(std::strtoul(argv[++i], nullptr, 10)));
     } else if (word == "--seed" && i + 1 < argc) {
