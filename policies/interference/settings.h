@@ -23,7 +23,7 @@ struct InterferenceSettings {
   Search search = Search::window;
   model::DomainKind shared_domain = model::DomainKind::llc;
   int window_step = 2;
-  model::Isolation isolation = model::Isolation::vcpus;  // of services whose rule says nothing
+  model::Isolation isolation = model::Isolation::shared;  // of services whose rule says nothing
   bool allow_cross_socket = false;
   model::CpuSet reserved_cpus{};
   int be_min_cpus = 1;

@@ -31,9 +31,9 @@ WAIT_FOR_BUS = (
 UNIT_DROP_INS = "/run/systemd/system/berthd.service.d"
 EVERY_TEST = "/etc/berth/berth.toml.d/40-test.toml"
 # An emulated host reads slowly; the budget for that has a test of its own. Most waits of a test are for the next tick. And a pin that changed a
-# moment ago may change again soon. A test about Spark, or about all policies, sets spark.watch: the process that asks drivers takes an eighth of
+# moment ago may change again soon. A service has vCPUs of its own, by which a test sees what berth did. A test about Spark, or about all policies, sets spark.watch: the process that asks drivers takes an eighth of
 # the CPU time of a start and a stop.
-FOR_EVERY_TEST = 'sampling.max_cpu = 1\nsampling.interval = "250ms"\nsafety.repin_cooldown = "1s"\nspark.watch = false\n'
+FOR_EVERY_TEST = 'sampling.max_cpu = 1\nsampling.interval = "250ms"\nsafety.repin_cooldown = "1s"\nspark.watch = false\ninterference.isolation = "vcpus"\n'
 # For the shell: the end of what a test started, and of its settings.
 CLEAN_UP = (
     # berthd has nothing to put back then, for which systemd would read all units anew.
