@@ -15,6 +15,10 @@ namespace berth::policies {
 
 namespace {
 
+// Services leave the slower vCPUs of a hybrid processor when so much of the faster ones has room for their
+// use, so that they do not come and go.
+constexpr double kRoomToLeaveSlower = 0.8;
+
 using model::CpuSet;
 using model::SharedInstance;
 
@@ -253,6 +257,28 @@ std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
   });
   for (const SharedRequest* request : newcomers) homes.choose(*request);
   return homes.take();
+}
+
+CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const CpuSet& withheld,
+                            const std::vector<SharedRequest>& requests) {
+  const Node& node = occupancy.node();
+  const CpuSet usable = usable_cpus(node);
+  CpuSet slower = usable - node.kind_cpus(0);
+  if (node.kind_count() < 2 || requests.empty()) return {};
+  const auto room = static_cast<double>((open_cpus(occupancy, withheld) - slower).size());
+  double use = 0;
+  bool run_there = false;
+  for (const SharedRequest& request : requests) {
+    const model::Workload& workload = *request.workload;
+    const auto& allowed = workload.allowed_cpus;
+    // It has no other place.
+    if (allowed && !allowed->intersects(usable - slower)) return {};
+    use += request.use_cores.value_or(std::max(0, workload.vcpus.value_or(0)));
+    run_there =
+        run_there || (!workload.home.empty() && (workload.cpus.empty() || workload.cpus.intersects(slower)));
+  }
+  const double most = run_there ? kRoomToLeaveSlower * room : room;
+  return use <= most + kUseRounding ? slower : CpuSet();
 }
 
 std::map<int, double> use_by_domain(const Occupancy& occupancy, const CpuSet& withheld,

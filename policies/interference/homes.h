@@ -27,6 +27,12 @@ struct HomeSearch {
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
+// The slower vCPUs of a hybrid processor, while the faster ones that are open to services have room for the
+// use of all of them: best-effort work has these to itself then. Else empty, and while services run there
+// until four fifths of the room suffice. Pure.
+model::CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const model::CpuSet& withheld,
+                                   const std::vector<SharedRequest>& requests);
+
 // The services' use by the id of each domain in which any of them is at home, by their newest samples. A
 // service without one counts with its request.
 std::map<int, double> use_by_domain(const Occupancy& occupancy, const model::CpuSet& withheld,

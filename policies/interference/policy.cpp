@@ -366,14 +366,16 @@ std::map<int, model::BestEffortCores> plan_shared(
     const model::Snapshot& snapshot, const InterferenceSettings& settings, const BestEffortDemand& demand,
     const model::CpuSet& of_others, const std::set<std::string>& wider,
     const std::vector<SharedRequest>& requests, const Occupancy& occupancy, InterferenceProposal& proposal) {
-  const model::CpuSet withheld = settings.reserved_cpus | of_others;
+  const model::CpuSet reserved =
+      settings.reserved_cpus | slower_cpus_to_leave(occupancy, settings.reserved_cpus | of_others, requests);
+  const model::CpuSet withheld = reserved | of_others;
   auto& homes = proposal.findings.shared;
   homes = choose_homes(
       {.occupancy = occupancy, .withheld = withheld, .best_effort_cores = demand.use_cores, .wider = wider},
       requests);
   pin_to_homes(requests, homes, proposal.actions);
-  return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes),
-                           settings.reserved_cpus, snapshot.best_effort_cores, snapshot.time);
+  return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,
+                           snapshot.best_effort_cores, snapshot.time);
 }
 
 bool nothing_is_left_to_services(const model::Snapshot& snapshot) {

@@ -27,6 +27,14 @@ std::vector<model::Cpu> cpus_of(const HostShape& shape) {
 
 model::Topology host(const HostShape& shape) { return model::Topology::make(cpus_of(shape)).value(); }
 
+model::Topology hybrid_host() {
+  std::vector<model::Cpu> cpus;
+  for (int cpu = 0; cpu < 8; ++cpu)
+    cpus.push_back(
+        {.cpu = cpu, .core = cpu < 4 ? cpu / 2 : cpu - 2, .llc = 0, .efficiency = cpu < 4 ? 1 : 0});
+  return model::Topology::make(cpus).value();
+}
+
 model::CpuSet cpus(const std::string& cpulist) { return model::CpuSet::parse(cpulist).value(); }
 
 model::Snapshot snapshot_of(model::Topology topology) {

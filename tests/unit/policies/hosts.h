@@ -21,6 +21,8 @@ struct HostShape {
 };
 std::vector<model::Cpu> cpus_of(const HostShape& shape);
 model::Topology host(const HostShape& shape);
+// Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.
+model::Topology hybrid_host();
 
 model::CpuSet cpus(const std::string& cpulist);
 model::Snapshot snapshot_of(model::Topology topology);

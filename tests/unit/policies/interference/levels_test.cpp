@@ -215,6 +215,32 @@ TEST_F(Levels, BestEffortWorkMayUseAllWhereSharedServicesAreIdle) {
   EXPECT_THAT(pins(tick()), IsEmpty());
 }
 
+TEST_F(Levels, ServicesLeaveTheSlowerVcpusWhileTheFasterOnesHaveRoom) {
+  snapshot_.topology = testing::hybrid_host();
+  snapshot_.workloads = {best_effort("batch", 4), service("web", 2, 2)};
+  EXPECT_THAT(pins(tick()), ElementsAre("batch=4-7", "web=0-3"));
+}
+
+TEST_F(Levels, ServicesReturnToTheFasterVcpusOnceTheseHaveAFifthToSpare) {
+  snapshot_.topology = testing::hybrid_host();
+  snapshot_.workloads = {service("web", 2, 4.5)};
+  EXPECT_THAT(pins(tick()), IsEmpty());
+  use(snapshot_.workloads[0], 3.5);
+  EXPECT_THAT(pins(tick()), IsEmpty());
+  use(snapshot_.workloads[0], 3);
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
+  use(snapshot_.workloads[0], 4);
+  EXPECT_THAT(pins(tick()), IsEmpty());
+}
+
+TEST_F(Levels, AServiceWithoutFasterVcpusKeepsTheSlowerOnes) {
+  snapshot_.topology = testing::hybrid_host();
+  auto slow = service("slow", 2, 1);
+  slow.allowed_cpus = cpus("4-7");
+  snapshot_.workloads = {slow, service("web", 2, 1)};
+  EXPECT_THAT(pins(tick()), IsEmpty());
+}
+
 TEST_F(Levels, OwnedVcpusKeepTheirPoolInOtherDomains) {
   on(two_domains());
   auto own = service("own", 2, 1);

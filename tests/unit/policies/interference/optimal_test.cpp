@@ -313,21 +313,8 @@ TEST(OptimalMoves, AreExplained) {
   EXPECT_THAT(explained.actions.front().reason, HasSubstr("score_node falls from"));
 }
 
-namespace {
-
-// Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.
-model::Snapshot hybrid() {
-  std::vector<model::Cpu> list;
-  for (int cpu = 0; cpu < 8; ++cpu)
-    list.push_back(
-        {.cpu = cpu, .core = cpu < 4 ? cpu / 2 : cpu - 2, .llc = 0, .efficiency = cpu < 4 ? 1 : 0});
-  return snapshot_of(model::Topology::make(list).value());
-}
-
-}  // namespace
-
 TEST(OptimalHybrid, ServicesFillTheFastCoresFirstAndNeverMixKinds) {
-  model::Snapshot snapshot = hybrid();
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 3, 1),
                         latency_sensitive("c", 2, 2), testing::best_effort("batch", 1)};
   const auto findings = propose_pins(snapshot, optimal_search()).findings;
@@ -339,7 +326,7 @@ TEST(OptimalHybrid, ServicesFillTheFastCoresFirstAndNeverMixKinds) {
 }
 
 TEST(OptimalHybrid, AStandingPinMovesToFasterCoresOnceTheyAreFree) {
-  model::Snapshot snapshot = hybrid();
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "4-5"),
                         pinned(latency_sensitive("b", 2, 1), "6-7")};
   InterferenceSettings settings = optimal_search();

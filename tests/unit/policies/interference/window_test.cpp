@@ -317,27 +317,8 @@ TEST(WindowSpanning, CountsASpanningInstanceInADomainByItsShareThere) {
   EXPECT_DOUBLE_EQ(findings.score_node, 3 * 0.1 / 4);
 }
 
-namespace {
-
-// Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.
-model::Topology hybrid() {
-  std::vector<model::Cpu> list;
-  for (int cpu = 0; cpu < 8; ++cpu)
-    list.push_back({.cpu = cpu,
-                    .core = cpu < 4 ? cpu / 2 : cpu - 2,
-                    .llc = 0,
-                    .numa = 0,
-                    .socket = 0,
-                    .online = true,
-                    .allowed = true,
-                    .efficiency = cpu < 4 ? 1 : 0});
-  return model::Topology::make(list).value();
-}
-
-}  // namespace
-
 TEST(WindowHybrid, ServicesFillTheFastCoresFirstAndBatchWorkGetsTheRest) {
-  model::Snapshot snapshot = snapshot_of(hybrid());
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {latency_sensitive("web", 4), testing::best_effort("batch", 2)};
   const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("web=0-3", "batch=4-7"));
@@ -345,7 +326,7 @@ TEST(WindowHybrid, ServicesFillTheFastCoresFirstAndBatchWorkGetsTheRest) {
 }
 
 TEST(WindowHybrid, AnInstanceNeverMixesKindsOfCores) {
-  model::Snapshot snapshot = snapshot_of(hybrid());
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   // Two fast vCPUs are left for the second one, which wants three: it gets slow ones.
   snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 3, 1),
                         latency_sensitive("c", 2, 2)};
@@ -362,7 +343,7 @@ TEST(WindowHybrid, AnInstanceNeverMixesKindsOfCores) {
 }
 
 TEST(WindowHybrid, AllowedCpusOfOneKindDecide) {
-  model::Snapshot snapshot = snapshot_of(hybrid());
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {allowed(latency_sensitive("a", 2, 0), "3-7"),
                         allowed(latency_sensitive("b", 1, 1), "6-7")};
   EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=4-5", "b=6"));
@@ -382,7 +363,7 @@ TEST(WindowHybrid, ThreeKindsFillInTheOrderOfTheirCapacity) {
 }
 
 TEST(WindowHybrid, AStandingPinStaysWhereItIs) {
-  model::Snapshot snapshot = snapshot_of(hybrid());
+  model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "4-5")};
   EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), IsEmpty());
 }
