@@ -89,10 +89,17 @@ TEST(Judge, FewerCoresForTheBatchServeBetterAndDoLess) {
   EXPECT_LT(few.batch, 0.8 * all.batch);
 }
 
-TEST(Judge, BerthGivesServicesVcpusOfTheirOwn) {
-  const Figures berth = judged("berth");
+TEST(Judge, BerthGivesServicesVcpusOfTheirOwnThatAskForThem) {
+  const Figures berth = judged("berth, own vCPUs");
   const Figures own = judged("spread");
   EXPECT_NEAR(berth.batch, own.batch, 0.1);
+}
+
+TEST(Judge, SharedServicesAreServedBetterThanOnVcpusOfTheirOwn) {
+  const Figures shared = judged("berth");
+  const Figures own = judged("berth, own vCPUs");
+  EXPECT_LT(shared.violations, own.violations);
+  EXPECT_GT(shared.emu, own.emu);
 }
 
 TEST(Judge, TheSameSeedsGiveTheSameFiguresWithAnyNumberOfThreads) {

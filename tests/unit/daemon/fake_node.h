@@ -64,14 +64,15 @@ class FakeNode {
   berth::test::FakeHost host_;
 };
 
-// Two latency-sensitive services of two vCPUs each and everything below batch/ best-effort. Its priority
-// stays as it is: the tests of it say otherwise.
+// Two latency-sensitive services with two vCPUs of their own each and everything below batch/ best-effort.
+// Its priority stays as it is: the tests of it say otherwise.
 inline constexpr const char* kMixedLoad = R"(
 [sampling]
 interval = "100ms"
 max_cpu = 1
 [interference]
 best_effort_priority = "leave"
+isolation = "vcpus"
 [[workload]]
 match = "web/*"
 class = "latency-sensitive"

@@ -65,6 +65,7 @@ TEST_F(Explain, SaysWhyThereIsNoPin) {
 TEST_F(Explain, KnowsThoseThatWait) {
   snapshot.pending.push_back(
       {.id = "new", .service = "a", .workload_class = {}, .vcpus = 1, .memory_request_bytes = 0});
+  snapshot.pending.back().isolation = model::Isolation::vcpus;
   EXPECT_TRUE(of("new").pending);
   EXPECT_TRUE(of("new").pin);
 }

@@ -56,6 +56,7 @@ model::Workload latency_sensitive(const std::string& id, int vcpus, double creat
   workload.service = id;
   workload.workload_class = model::WorkloadClass::latency_sensitive;
   workload.vcpus = vcpus;
+  workload.isolation = model::Isolation::vcpus;
   workload.created = created;
   return workload;
 }

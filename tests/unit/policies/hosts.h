@@ -27,7 +27,7 @@ model::Topology hybrid_host();
 model::CpuSet cpus(const std::string& cpulist);
 model::Snapshot snapshot_of(model::Topology topology);
 
-// Running since `created`; its service is named like itself.
+// Running since `created`, and asks for vCPUs of its own; its service is named like itself.
 model::Workload latency_sensitive(const std::string& id, int vcpus, double created = 0);
 model::Workload best_effort(const std::string& id, double cores_used = 0);
 model::Workload pinned(model::Workload workload, const std::string& cpulist);

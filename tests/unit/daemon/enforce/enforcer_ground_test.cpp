@@ -29,6 +29,7 @@ class EnforcerGroundTest : public test::EnforcerFixture {
 match = "web/*"
 class = "latency-sensitive"
 vcpus = 2
+isolation = "vcpus"
 [[workload]]
 match = "**/job*.service"
 class = "best-effort"

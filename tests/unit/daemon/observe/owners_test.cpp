@@ -51,6 +51,7 @@ class OwnersTest : public testing::Test {
 match = "web/*"
 class = "latency-sensitive"
 vcpus = 2
+isolation = "vcpus"
 [[workload]]
 match = "kubepods*"
 [[workload]]

@@ -110,6 +110,7 @@ TEST(BestEffort, IsConfinedByAPendingInstanceToo) {
   pending.id = "new";
   pending.service = "new";
   pending.vcpus = 2;
+  pending.isolation = model::Isolation::vcpus;
   snapshot.pending = {pending};
   EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("batch=2-7"));
 }

@@ -41,6 +41,7 @@ void use(model::Workload& workload, double cores, float delay_us = 0, double unt
 
 model::Workload service(const std::string& id, int vcpus, double cores) {
   auto made = latency_sensitive(id, vcpus);
+  made.isolation.reset();
   use(made, cores);
   return made;
 }
@@ -51,8 +52,6 @@ testing::HostShape two_domains() { return {.llcs_per_socket = 2, .cores_per_llc 
 // Ticks in observe mode: what a plan would hold is on the next snapshot.
 class Levels : public ::testing::Test {
  protected:
-  Levels() { settings_.interference.isolation = Isolation::shared; }
-
   void on(const testing::HostShape& shape) { snapshot_.topology = testing::host(shape); }
   model::Plan tick() {
     snapshot_.time += 1;
@@ -109,7 +108,8 @@ TEST_F(Levels, AHomeStaysWhileItStands) {
 
 TEST_F(Levels, AServiceWhoseUseIsNotKnownMayRunAnywhere) {
   on(two_domains());
-  snapshot_.workloads = {latency_sensitive("new", 2)};
+  snapshot_.workloads = {service("new", 2, 0)};
+  snapshot_.workloads[0].usage = {};
   model::Plan plan = tick();
   EXPECT_THAT(pins(plan), IsEmpty());
   EXPECT_TRUE(findings(plan).shared.at("new").home.empty());
@@ -218,7 +218,7 @@ TEST_F(Levels, BestEffortWorkMayUseAllWhereSharedServicesAreIdle) {
 TEST_F(Levels, ServicesLeaveTheSlowerVcpusWhileTheFasterOnesHaveRoom) {
   snapshot_.topology = testing::hybrid_host();
   snapshot_.workloads = {best_effort("batch", 4), service("web", 2, 2)};
-  EXPECT_THAT(pins(tick()), ElementsAre("batch=4-7", "web=0-3"));
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-3", "batch=4-7"));
 }
 
 TEST_F(Levels, ServicesReturnToTheFasterVcpusOnceTheseHaveAFifthToSpare) {

@@ -293,6 +293,7 @@ TEST(OptimalMoves, MovesNothingForPendingWork) {
   pending.id = "new";
   pending.service = "hot";
   pending.vcpus = 4;
+  pending.isolation = model::Isolation::vcpus;
   const auto by_window = propose_pins(snapshot, {});
   const auto proposal = propose_pins(snapshot, optimal_search());
   EXPECT_THAT(proposal.findings.moved, IsEmpty());

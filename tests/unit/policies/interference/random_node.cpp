@@ -124,6 +124,7 @@ class Drawer : private Draws {
     settings.weighting = chance(0.5) ? Weighting::overlap : Weighting::request;
     settings.shared_domain = chance(0.75) ? model::DomainKind::llc : model::DomainKind::socket;
     settings.window_step = number(1, 3);
+    settings.isolation = model::Isolation::vcpus;
     settings.allow_cross_socket = chance(0.3);
     settings.be_min_cpus = chance(0.7) ? 1 : number(0, 5);
     settings.be_avoid_siblings = chance(0.4);

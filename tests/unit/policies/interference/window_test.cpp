@@ -406,6 +406,7 @@ TEST(Window, ShowsPendingInstancesAfterRunningOnesAndDoesNothingForThem) {
   pending.id = "new";
   pending.service = "z";
   pending.vcpus = 2;
+  pending.isolation = model::Isolation::vcpus;
   snapshot.pending = {pending};
   pending.id = "too-late";
   snapshot.pending.push_back(pending);

@@ -38,6 +38,7 @@ inline model::Snapshot gpu_host(const std::string& name, std::vector<model::Gpu>
 
 inline model::PendingWorkload request(int vcpus, int gpus = 0, std::uint64_t memory_gib = 0) {
   model::PendingWorkload made;
+  made.isolation = model::Isolation::vcpus;
   made.id = "new";
   made.service = "new";
   made.vcpus = vcpus;

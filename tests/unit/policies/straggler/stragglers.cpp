@@ -46,6 +46,7 @@ model::Workload task(const std::string& id, double quota, double deadline, const
   model::Workload workload;
   workload.id = workload.service = id;
   workload.workload_class = model::WorkloadClass::latency_sensitive;
+  workload.isolation = model::Isolation::vcpus;
   workload.cpu_quota_cores = quota;
   workload.deadline = deadline;
   for (const auto& [time, fraction] : reports) workload.progress.push_back({time, fraction});
@@ -84,6 +85,7 @@ model::Workload with_memory(model::Workload workload, std::optional<std::uint64_
 
 model::PendingWorkload pending(const std::string& id, int vcpus) {
   model::PendingWorkload request;
+  request.isolation = model::Isolation::vcpus;
   request.id = request.service = id;
   request.vcpus = vcpus;
   return request;
