@@ -117,6 +117,7 @@ void Simulation::place(const std::string& name, const Bound& bound) {
   it.done_core_s = 0;
   it.got = 1;
   it.cpus = {};
+  it.home = {};
   it.pinned_at.reset();
   it.workload = cgroup_of(it, bound.uid);
   Host& host = hosts_[it.host];
@@ -183,6 +184,7 @@ void Simulation::see(std::size_t at) {
     workload.id = it.workload;
     workload.created = kEpoch_s + it.started_s;
     workload.cpus = it.cpus;
+    workload.home = it.home;
     workload.pinned_at = it.pinned_at;
     double bytes = it.arrival.memory_use_bytes;
     if (it.arrival.latency_sensitive) {
@@ -243,7 +245,12 @@ void Simulation::decide(std::size_t at, bool publishes) {
         victims.push_back(it.arrival.name);
       }
     }
-    if (plan.findings.interference) host.pool = plan.findings.interference->best_effort.cpus;
+    if (plan.findings.interference) {
+      host.pool = plan.findings.interference->best_effort.cpus;
+      host.snapshot.best_effort_cores = plan.findings.interference->best_effort.domains;
+      for (const auto& [id, shared] : plan.findings.interference->shared)
+        pod(names.at(id)).home = shared.home;
+    }
     for (const std::string& victim : victims) evict(victim, figures_.evicted_for_memory);
     if (!victims.empty()) {
       host.snapshot.eviction_ended_at = host.snapshot.time;
@@ -346,7 +353,7 @@ void Simulation::measure(std::size_t at) {
     }
     sum.job_work += found.job_work;
   };
-  read(settings_.berth ? Priority::best_effort : Priority::request, figures_.interference);
+  read(settings_.berth ? Priority::idle : Priority::request, figures_.interference);
   for (Moment::Service& it : moment.services) it.cpus = {};
   moment.pool = {};
   read(Priority::idle, figures_.idle_anywhere);

@@ -49,6 +49,7 @@ struct Pod {
   double next_try_s = 0;
   bool is_late = false;     // of a batch job
   model::CpuSet cpus = {};  // berth's pin
+  model::CpuSet home = {};  // of a shared service, domains
   std::optional<double> pinned_at = {};
 };
 

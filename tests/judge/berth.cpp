@@ -43,6 +43,7 @@ Berth::Berth(const Host& host, const policies::InterferenceSettings& settings,
                                       : policies::testing::latency_sensitive(
                                             id_of(group), host.services[group].vcpus, kStart - kAge_s));
     snapshot_.workloads.back().usage = {};
+    snapshot_.workloads.back().isolation.reset();
     if (host.is_batch(group)) snapshot_.groups.push_back({.id = id_of(group)});
   }
 }

@@ -15,7 +15,9 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
-  const std::string explain = "berthctl explain --snapshot " + snapshot("worked_example.json");
+  const std::string own = file("own.toml", "[interference]\nisolation = \"vcpus\"\n");
+  const std::string explain =
+      "berthctl explain --config " + own + " --snapshot " + snapshot("worked_example.json");
   const Ran text = run_shell(explain + " a");
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_THAT(text.out, StartsWith("a: latency-sensitive, service hot"));
@@ -46,7 +48,8 @@ TEST_F(Berthctl, ExplainsAWorkloadOfAGivenSnapshot) {
 }
 
 TEST_F(Berthctl, ExplainsWithTheSettingsOfAFile) {
-  const std::string config = file("berth.toml", "[interference.default_model]\nk1 = 0.7\n");
+  const std::string config =
+      file("berth.toml", "[interference]\nisolation = \"vcpus\"\ndefault_model.k1 = 0.7\n");
   const std::string text = file("s.json",
                                 R"({"schema":"berth.snapshot/1","topology":{"cpus":[{"cpu":0},{"cpu":1}]},
        "workloads":[{"id":"a","class":"latency-sensitive","vcpus":1}]})");

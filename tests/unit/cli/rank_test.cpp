@@ -15,7 +15,8 @@ using testing::HasSubstr;
 
 TEST_F(Berthctl, RanksTheHostsOfGivenSnapshots) {
   const std::string request =
-      file("request.json", R"({"schema":"berth.request/1","vcpus":2,"memory_request_bytes":1048576})");
+      file("request.json",
+           R"({"schema":"berth.request/1","vcpus":2,"isolation":"vcpus","memory_request_bytes":1048576})");
   const std::string rank = "berthctl rank --request " + request + " --snapshot ";
   const Ran text = run_shell(rank + snapshot("two_sockets.json") + " " + snapshot("small.json"));
   EXPECT_EQ(text.exit, 0) << text.err;

@@ -60,6 +60,7 @@ grace = "60s"
 [[workload]]
 match = "web/*"
 class = "latency-sensitive"
+isolation = "vcpus"
 vcpus = 2
 deadline = "30m"
 [[workload]]

@@ -148,7 +148,8 @@ TEST_F(DaemonTest, RestoreReportsAndStaysInObserve) {
 
 TEST_F(DaemonTest, AWorkloadThatAsksForTooMuchIsAFindingAndOthersArePlaced) {
   node.configure(
-      std::string("mode = \"enforce\"\n[[workload]]\nmatch = \"big/*\"\nclass = \"latency-sensitive\"\n"
+      std::string("mode = \"enforce\"\ninterference.isolation = \"vcpus\"\n[[workload]]\nmatch = "
+                  "\"big/*\"\nclass = \"latency-sensitive\"\n"
                   "vcpus = 64\n[[workload]]\nmatch = \"web/*\"\nclass = \"latency-sensitive\"\nvcpus = 2\n"));
   node.add_group("big/a");
   node.add_group("web/a");

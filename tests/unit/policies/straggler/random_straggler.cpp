@@ -37,6 +37,7 @@ class Drawer : private Draws {
     }
     if (chance(0.3)) result.settings.safety.min_change = 0.2 * fraction();
     InterferenceSettings& domains = result.settings.interference;
+    domains.isolation = model::Isolation::vcpus;
     domains.allow_cross_socket = chance(0.2);
     domains.shared_domain = chance(0.8) ? model::DomainKind::llc : model::DomainKind::socket;
     domains.be_min_cpus = number(1, 3);
