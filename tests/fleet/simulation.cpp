@@ -63,6 +63,8 @@ Simulation::Simulation(const Settings& settings)
   if (settings.day.hosts < 1 || settings.day.step_s < 60 || settings.measure_every < 1)
     throw std::runtime_error("a fleet needs 1 host, steps of 60 s and a measurement every step at least");
   policies_.oversell.evict = true;
+  // A host keeps pins from step to step, and no homes.
+  policies_.interference.isolation = model::Isolation::vcpus;
   // A step stands for many ticks, in which the factor rises all the way.
   policies_.oversell.factor_rise *= settings.day.step_s / kTick_s;
   for (int i = 0; i < settings.day.hosts; ++i) {

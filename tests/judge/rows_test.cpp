@@ -90,7 +90,7 @@ TEST(Judge, FewerCoresForTheBatchServeBetterAndDoLess) {
 }
 
 TEST(Judge, BerthGivesServicesVcpusOfTheirOwn) {
-  const Figures berth = judged("berth");
+  const Figures berth = judged("berth, vcpus");
   const Figures own = judged("spread");
   EXPECT_NEAR(berth.batch, own.batch, 0.1);
 }

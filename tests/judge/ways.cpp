@@ -215,16 +215,18 @@ Groups same_priority(const Host& host) {
 std::vector<Way> all_ways() {
   std::vector<Way> ways{
       berth_way("berth", {}),
-      berth_way("berth, shared", {.isolation = model::Isolation::shared}),
+      berth_way("berth, vcpus", {.isolation = model::Isolation::vcpus}),
       berth_way("berth, cores", {.isolation = model::Isolation::cores}),
-      berth_way("berth, optimal", {.search = Search::optimal}),
-      berth_way("berth, be_avoid_siblings", {.be_avoid_siblings = true}),
+      berth_way("berth, optimal", {.search = Search::optimal, .isolation = model::Isolation::vcpus}),
+      berth_way("berth, be_avoid_siblings",
+                {.isolation = model::Isolation::vcpus, .be_avoid_siblings = true}),
       berth_way("berth, waits of 5 ms", {.max_runq_latency_s = 5e-3}),
       berth_way("berth, least weight", {.best_effort_priority = BestEffortPriority::weight}),
       berth_way("berth, batch idle anywhere", {}, false, true),
       berth_way("berth, leaves the priority", {.best_effort_priority = BestEffortPriority::leave}),
       berth_way("berth, learned", {}, true),
-      berth_way("berth, optimal, learned", {.search = Search::optimal}, true),
+      berth_way("berth, optimal, learned", {.search = Search::optimal, .isolation = model::Isolation::vcpus},
+                true),
   };
   const std::array<std::pair<const char*, Groups (*)(const Host&)>, 6> places{
       {{"anywhere", same_priority},
