@@ -137,9 +137,12 @@ void render_shared(std::ostream& out, const model::InterferenceFindings& finding
 
 void render_interference(std::ostream& out, const model::InterferenceFindings& findings,
                          const model::Snapshot& snapshot, const Style& style) {
-  heading(out, style, "Latency-sensitive instances in the plan");
+  render_shared(out, findings, style);
+  // Where all services share vCPUs, none owns any, and the score of owned vCPUs says nothing.
+  const bool all_share = findings.instances.empty() && !findings.shared.empty();
+  if (!all_share) heading(out, style, "Latency-sensitive instances with vCPUs of their own");
   if (findings.instances.empty()) {
-    out << "  none\n";
+    if (!all_share) out << "  none\n";
   } else {
     Table table({Column::name("INSTANCE"), Column::name("VCPUS"), Column::figure("PRESSURE"),
                  Column::figure("ON ITS CORES"), Column::figure("IN ITS CACHE"), Column::figure("SCORE"),
@@ -159,7 +162,6 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
                  "neighbours are.")
         << "\n";
   }
-  render_shared(out, findings, style);
   list_findings(out, style, "Cannot be placed", findings.unplaceable);
   std::vector<model::WorkloadFinding> warnings;
   for (const model::ServiceWarning& it : findings.warnings) warnings.push_back({it.workload, it.reason});
@@ -192,7 +194,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
   list_findings(out, style, "Wait for vCPUs", waiting);
   render_groups(out, snapshot, style);
 
-  render_score(out, findings, style);
+  if (!all_share) render_score(out, findings, style);
 }
 
 }  // namespace

@@ -135,7 +135,7 @@ std::string ports_in_words(const SeenUnit& unit) {
 }
 
 int vcpus_for(const SeenUnit& unit, std::size_t cpus) {
-  const double wanted = std::ceil(most_cores(unit) * kHeadroom);
+  const double wanted = std::ceil(unit.quota_cores.value_or(most_cores(unit) * kHeadroom));
   return static_cast<int>(std::clamp(wanted, 1.0, static_cast<double>(std::max<std::size_t>(cpus, 1))));
 }
 
@@ -171,20 +171,15 @@ class Writer {
     line("");
     comment(fmt::format("{} listens at {}, with {} now. Clients wait for its answers,", short_name(unit.id),
                         ports_in_words(unit), model::count_text(unit.connections, "connection")));
-    comment("so it gets vCPUs of its own, away from what disturbs it.");
+    comment("so best-effort work beside it gets only the CPU time that it leaves.");
     rule(unit, "latency-sensitive");
-    if (unit.quota_cores) {
-      setting(
-          fmt::format("Its CPU quota of {:.2f} cores, rounded up, says how many vCPUs.", *unit.quota_cores),
-          "");
-      asked_for_ += static_cast<std::size_t>(std::ceil(*unit.quota_cores));
-      return;
-    }
-    const int vcpus = vcpus_for(unit, host_.cpus);
-    asked_for_ += static_cast<std::size_t>(vcpus);
-    setting(fmt::format("It used {}.", use_in_words(unit)), "");
-    setting("Half as much again as the larger one, rounded up. Raise it for the load of your busiest hour.",
-            fmt::format("vcpus = {}", vcpus));
+    comment(fmt::format("It used {}.", use_in_words(unit)));
+    comment(
+        fmt::format("It needs no more settings. Only if it must have vCPUs alone, add isolation = "
+                    "\"vcpus\" and vcpus = {}:",
+                    vcpus_for(unit, host_.cpus)));
+    comment(unit.quota_cores ? fmt::format("its CPU quota of {:.2f} cores, rounded up.", *unit.quota_cores)
+                             : "half as much again as the larger use, rounded up.");
   }
 
   void batch(const SeenUnit& unit) {
@@ -194,7 +189,7 @@ class Writer {
         unit.spark
             ? "It runs Apache Spark. berth asks Spark's drivers how far they are, and needs no more settings."
             : "It listens at no TCP port, so no client waits for it.");
-    comment("It shares the vCPUs that the services leave.");
+    comment("It runs on cores that the services leave, with idle priority.");
     rule(unit, "best-effort");
   }
 
@@ -218,13 +213,6 @@ class Writer {
 
   void end(const std::vector<std::string>& base, std::size_t idle) {
     line("");
-    if (asked_for_ >= host_.cpus && asked_for_ > 1) {
-      comment(fmt::format(
-          "The services ask for {} of {} vCPUs. If they do not fit, berth pins none of those that are",
-          asked_for_, host_.cpus));
-      comment(
-          "too many, and `berthctl plan` names them. Lower vcpus, or leave the least important service out.");
-    }
     if (host_.kubernetes > 0) {
       comment(fmt::format("{} containers of Kubernetes need no rule: their QoS class is their class.",
                           host_.kubernetes));
@@ -251,20 +239,15 @@ class Writer {
           "containers of this kind are alike, or have its owner set the mark user.berth.class "
           "(berth.toml(5)).");
     }
-    setting("", "[[workload]]");
-    setting("", fmt::format("match = \"{}\"", glob_of(unit.id)));
-    setting("", fmt::format("class = \"{}\"", workload_class));
+    setting("[[workload]]");
+    setting(fmt::format("match = \"{}\"", glob_of(unit.id)));
+    setting(fmt::format("class = \"{}\"", workload_class));
   }
 
-  // A line of a rule, behind a comment; either may be empty.
-  void setting(const std::string& why, const std::string& text) {
-    if (!why.empty()) comment(why);
-    if (!text.empty()) line((off_ ? "# " : "") + text);
-  }
+  void setting(const std::string& text) { line((off_ ? "# " : "") + text); }
 
   const SeenHost& host_;
   std::string text_;
-  std::size_t asked_for_ = 0;
   bool off_ = false;
 };
 

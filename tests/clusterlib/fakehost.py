@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host for a real berthd, of ordinary files: eight vCPUs in one socket, 8 GiB, a cgroup v2 tree, /proc."""
+"""A host for a real berthd, of ordinary files: eight vCPUs in one socket, one or more last-level caches, 8 GiB, a cgroup v2 tree, /proc."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ MEMORY_KIB = 8 * 1024 * 1024
 
 
 class FakeHost:
-    def __init__(self, root: Path, runtime: Path) -> None:
+    def __init__(self, root: Path, runtime: Path, caches: int = 1) -> None:
         self.root, self.runtime = root, runtime
         self.process: subprocess.Popen[bytes] | None = None
         self.bus: PrivateBus | None = None
         for name in ("cgroup", "state"):
             (root / name).mkdir(parents=True)
-        self._write_sys()
+        self._write_sys(CPUS // caches)
         self.use_memory(0.1)
         self._write("proc/loadavg", "0.20 0.10 0.10 1/100 4711\n")
         self._write("proc/sys/kernel/random/boot_id", "6f1b2c4e-0000-4000-8000-1234567890ab\n")
@@ -55,7 +55,7 @@ class FakeHost:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def _write_sys(self) -> None:
+    def _write_sys(self, cpus_of_cache: int) -> None:
         everything, mask = f"0-{CPUS - 1}\n", f"{(1 << CPUS) - 1:08x}\n"
         for name in ("possible", "present", "online"):
             self._write(f"sys/devices/system/cpu/{name}", everything)
@@ -66,7 +66,8 @@ class FakeHost:
             self._write(f"{base}/topology/physical_package_id", "0\n")
             self._write(f"{base}/topology/core_cpus", own)
             self._write(f"{base}/topology/package_cpus", mask)
-            for index, shared in ((2, own), (3, mask)):
+            cache = ((1 << cpus_of_cache) - 1) << (cpu - cpu % cpus_of_cache)
+            for index, shared in ((2, own), (3, f"{cache:08x}\n")):
                 self._write(f"{base}/cache/index{index}/level", f"{index}\n")
                 self._write(f"{base}/cache/index{index}/type", "Unified\n")
                 self._write(f"{base}/cache/index{index}/shared_cpu_map", shared)
@@ -90,7 +91,7 @@ class FakeHost:
             self._group(above, {"cgroup.subtree_control": "cpuset cpu io memory pids", "cgroup.procs": "", "cgroup.kill": ""})
         self._group(
             path,
-            {"cpu.max": "max 100000", "memory.high": "max", "memory.current": "1048576", "cgroup.procs": "", "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0"}
+            {"cpu.max": "max 100000", "cpu.weight": "100", "cpu.idle": "0", "memory.high": "max", "memory.current": "1048576", "cgroup.procs": "", "cpu.stat": "usage_usec 0\nuser_usec 0\nsystem_usec 0"}
             | own,
         )
 

@@ -21,7 +21,7 @@ FAST = '[sampling]\ninterval = "200ms"\nmax_cpu = 1\n'
 class FileHost:
     def __init__(self, root: Path, berthctl: Path, berthd: Path, configuration: str) -> None:
         self.root, self.runtime = root, root / "run"
-        self.files = FakeHost(root / "host", self.runtime)
+        self.files = FakeHost(root / "host", self.runtime, caches=2)
         self.configuration = root / "host/berth.toml"
         self.configure(configuration)
         self.programs = root / "bin"

@@ -12,11 +12,22 @@ namespace berth::test {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 TEST_F(Berthctl, PlansAGivenSnapshot) {
+  const Ran ran = run_shell("berthctl plan -o interference.isolation=vcpus --snapshot " +
+                            snapshot("worked_example.json"));
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("\nLatency-sensitive instances with vCPUs of their own\n  INSTANCE"));
+  EXPECT_THAT(ran.out, HasSubstr("Score of the node"));
+}
+
+TEST_F(Berthctl, PlansNoVcpusOfTheirOwnForServicesThatShare) {
   const Ran ran = run_shell("berthctl plan --snapshot " + snapshot("worked_example.json"));
   EXPECT_EQ(ran.exit, 0) << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("Score of the node"));
+  EXPECT_THAT(ran.out, HasSubstr("\nLatency-sensitive instances that share vCPUs"));
+  EXPECT_THAT(ran.out, Not(HasSubstr("of their own\n")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("Score of the node")));
 }
 
 TEST_F(Berthctl, PlansInJsonWhereverTheOptionStands) {

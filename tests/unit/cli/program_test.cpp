@@ -73,7 +73,7 @@ TEST_F(BerthctlOnATerminal, LongOutputGoesToThePager) {
   for (const char* none :
        {"PAGER= ", "PAGER=cat ", "TERM=dumb PAGER='sed s/^/paged:/' ", "PAGER=/no/such/pager "}) {
     const std::string text = shown(plan, none);
-    EXPECT_THAT(text, HasSubstr("Score of the node")) << none;
+    EXPECT_THAT(text, HasSubstr("Capacity of the node")) << none;
     EXPECT_EQ(text.find("paged:"), std::string::npos) << none;
   }
   EXPECT_EQ(shown(plan + " --no-pager", "PAGER='sed s/^/paged:/' ").find("paged:"), std::string::npos);
