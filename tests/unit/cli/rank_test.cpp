@@ -15,9 +15,9 @@ using testing::HasSubstr;
 
 TEST_F(Berthctl, RanksTheHostsOfGivenSnapshots) {
   const std::string request =
-      file("request.json",
-           R"({"schema":"berth.request/1","vcpus":2,"isolation":"vcpus","memory_request_bytes":1048576})");
-  const std::string rank = "berthctl rank --request " + request + " --snapshot ";
+      file("request.json", R"({"schema":"berth.request/1","vcpus":2,"memory_request_bytes":1048576})");
+  const std::string own = file("own.toml", "[interference]\nisolation = \"vcpus\"\n");
+  const std::string rank = "berthctl rank --config " + own + " --request " + request + " --snapshot ";
   const Ran text = run_shell(rank + snapshot("two_sockets.json") + " " + snapshot("small.json"));
   EXPECT_EQ(text.exit, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("node-a"));

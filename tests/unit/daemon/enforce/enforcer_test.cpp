@@ -307,7 +307,9 @@ TEST_F(EnforcerTest, AfterSwitchingToReassertForeignValuesAreTakenOver) {
 }
 
 TEST_F(EnforcerTest, AUnitsValueMustBeForeignForTwoTicks) {
-  node.configure("[[workload]]\nmatch = \"system.slice/*\"\nclass = \"latency-sensitive\"\nvcpus = 2\nisolation = \"vcpus\"\n");
+  node.configure(
+      "[[workload]]\nmatch = \"system.slice/*\"\nclass = \"latency-sensitive\"\nvcpus = 2\nisolation = "
+      "\"vcpus\"\n");
   node.add_group("system.slice/web.service");
   start();
   tick();
