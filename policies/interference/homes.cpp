@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/homes.h"
 
+#include "policies/interference/warnings.h"
 #include "policies/usage.h"
 
 #include <algorithm>
@@ -170,7 +171,8 @@ class Homes {
   // None where it would be all that the service may use anyway, or fewer than it uses.
   CpuSet pin_of(const std::vector<int>& home, const SharedRequest& request) const {
     CpuSet cpus = cpus_of(home, request);
-    const bool cuts = static_cast<double>(cpus.size()) + kUseRounding < request.use_cores.value_or(0);
+    const double more = cpus == request.workload->cpus ? kMoreThanPinned : kMoreThanVcpus;
+    const bool cuts = request.use_cores.value_or(0) > more * static_cast<double>(cpus.size()) + kUseRounding;
     return cuts || cpus == may_use(request) ? CpuSet() : cpus;
   }
   double room_for(const std::vector<int>& home, const SharedRequest& request) const {
