@@ -85,9 +85,7 @@ class Homes {
 
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {
-    const CpuSet& home = request.workload->home;
-    const auto known = indices(home);
-    return !home.empty() && known.size() == home.size() && !cpus_of(known, request).empty();
+    return !cpus_of(indices(request.workload->home), request).empty();
   }
 
   void keep(const SharedRequest& request) {
