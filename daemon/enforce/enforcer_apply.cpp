@@ -24,9 +24,11 @@ constexpr std::chrono::milliseconds kBatchBudget{5000};
 // of them follow after it.
 constexpr int kPartForFormerGroups = 4;
 
-bool is_latency_sensitive(const model::Snapshot& snapshot, const std::string& id) {
+// Whether others must wait until it has left its vCPUs. Shared ones have others on them in any case.
+bool owns_vcpus(const model::Snapshot& snapshot, const std::string& id) {
   const auto* workload = find_workload(snapshot, id);
-  return workload != nullptr && workload->workload_class == model::WorkloadClass::latency_sensitive;
+  return workload != nullptr && workload->workload_class == model::WorkloadClass::latency_sensitive &&
+         !workload->shares;
 }
 
 }  // namespace
@@ -108,8 +110,7 @@ void Enforcer::pin(const cgroup::FoundWorkload& target, const model::CpuSet& cpu
                    Batch& batch) {
   const std::string& id = target.identity.id;
   const Held* held = find_held(holdings_.of(Attribute::cpus), id);
-  const CpuSet held_cpus =
-      held != nullptr && is_latency_sensitive(batch.snapshot, id) ? held->cpus() : CpuSet();
+  const CpuSet held_cpus = held != nullptr && owns_vcpus(batch.snapshot, id) ? held->cpus() : CpuSet();
   if (held != nullptr && held->ticks_foreign > 0) {  // another program's, perhaps: the next tick knows
     batch.stuck |= held_cpus;
     return;
@@ -175,7 +176,7 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
   const Held* before = find_held(values, id);
   read_again_(id);
   if (!result) {
-    if (attribute == Attribute::cpus && before != nullptr && is_latency_sensitive(batch.snapshot, id)) {
+    if (attribute == Attribute::cpus && before != nullptr && owns_vcpus(batch.snapshot, id)) {
       batch.stuck |= before->cpus();
     }
     fail(target, attribute, result.error(), std::move(entry), batch.finished);
@@ -222,7 +223,7 @@ void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribut
   const bool never_written = !report && report.error().kind() == ErrorKind::invalid_input;
   const bool still_recorded = report && !report->left.empty() && writer_.original(target, attribute);
   if ((!report && !never_written) || still_recorded) {
-    if (attribute == Attribute::cpus && held != nullptr && is_latency_sensitive(batch.snapshot, id)) {
+    if (attribute == Attribute::cpus && held != nullptr && owns_vcpus(batch.snapshot, id)) {
       batch.stuck |= held->cpus();
     }
     const auto attempt = ++attempts_[{id, attribute}];

@@ -50,6 +50,11 @@ Offer offer_of(const Node& node, int region, const model::CpuSet& pool, const mo
   return offer;
 }
 
+// A time in the future comes from a clock that was set back.
+bool is_less_than_ago(double time, double seconds, double now) {
+  return now - time >= 0 && now - time < seconds;
+}
+
 }  // namespace
 
 int next_cores(const std::vector<int>& threads, double services_cores,
@@ -59,8 +64,7 @@ int next_cores(const std::vector<int>& threads, double services_cores,
   while (wanted < static_cast<int>(threads.size()) && threads[wanted] <= left + kUseRounding)
     left -= threads[wanted++];
   if (!before || wanted <= before->cores) return wanted;
-  const double calm_s = now - before->fell_at;
-  return calm_s >= 0 && calm_s < kCalm_s ? before->cores : before->cores + 1;
+  return is_less_than_ago(before->fell_at, kCalm_s, now) ? before->cores : before->cores + 1;
 }
 
 std::map<int, model::BestEffortCores> best_effort_cores(
@@ -74,15 +78,22 @@ std::map<int, model::BestEffortCores> best_effort_cores(
   for (int region = 0; region < node.domain_count(); ++region) {
     const int id = node.region(region).id;
     const auto services = services_cores.find(id);
-    if (services == services_cores.end()) continue;
-    Offer offer = offer_of(node, region, pool, reserved);
     const auto known = before.find(id);
     const auto was = known == before.end() ? std::nullopt : std::optional(known->second);
+    if (services == services_cores.end() && !was) continue;
+    Offer offer = offer_of(node, region, pool, reserved);
+    const auto all = static_cast<int>(offer.cores.size());
+    if (services == services_cores.end() && was->cores >= all) continue;
+    int cores = 0;
+    if (services != services_cores.end()) {
+      cores = std::min(next_cores(offer.threads(), services->second, was, now), all);
+    } else {
+      cores = is_less_than_ago(was->fell_at, kLeft_s, now) ? was->cores : all;
+    }
     model::BestEffortCores& domain = domains[id];
-    domain.cores = std::min(next_cores(offer.threads(), services->second, was, now),
-                            static_cast<int>(offer.cores.size()));
-    domain.cpus = offer.first(domain.cores);
-    if (was) domain.fell_at = domain.cores < was->cores ? now : was->fell_at;
+    domain.cores = cores;
+    domain.cpus = offer.first(cores);
+    domain.fell_at = cores < (was ? was->cores : all) ? now : was ? was->fell_at : 0;
     for (const model::CpuSet& core : offer.cores) left -= core;
     left |= domain.cpus;
     offers.push_back(std::move(offer));

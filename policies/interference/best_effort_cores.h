@@ -17,6 +17,9 @@ namespace berth::policies {
 inline constexpr double kServicesShare = 1.5;
 // No core is added for so long after one was taken away.
 inline constexpr double kCalm_s = 5;
+// So long after the last loss a domain that services left is as any other one. A service that starts again
+// and again finds it as it was.
+inline constexpr double kLeft_s = 30;
 
 // `threads`: the vCPUs of each core that may be given, in the order of giving. `services_cores`: the
 // services' use in the domain. Returns how many of these cores best-effort work gets: as many as
@@ -25,7 +28,8 @@ inline constexpr double kCalm_s = 5;
 int next_cores(const std::vector<int>& threads, double services_cores,
                const std::optional<model::BestEffortCores>& before, double now);
 
-// `services_cores`: by domain id, one entry for each domain in which services are at home. `reserved`: no
+// `services_cores`: by domain id, one entry for each domain in which services are at home. The result has
+// these domains, and those that services left until all cores are given back there. `reserved`: no
 // service runs there, so best-effort work always may. `before`: what the last plan had. The first to go are
 // the cores with the least number, and on a hybrid processor those with the most capacity. Best-effort work
 // keeps demand.min_cpus of the whole host. Pure.

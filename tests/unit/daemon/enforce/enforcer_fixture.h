@@ -43,6 +43,7 @@ class EnforcerFixture : public testing::Test {
     observer->assemble({.holdings = enforcer->holdings(),
                         .left_alone = enforcer->left_alone(),
                         .overrides = *overrides,
+                        .standing = standing,
                         .refused = enforcer->refused()});
   }
 
@@ -98,6 +99,7 @@ class EnforcerFixture : public testing::Test {
   std::optional<Overrides> overrides{std::in_place, node.runtime_dir(), warning};
   std::optional<Enforcer> enforcer;
   config::ForeignWriter on_foreign = config::ForeignWriter::yield;
+  model::Standing standing;
   model::Plan plan;
   std::vector<LogEntry> entries;
   double now = 1000;

@@ -179,6 +179,19 @@ TEST_F(EnforcerTest, NoVcpusAreHandedOutThatAnotherStillHolds) {
   EXPECT_NE(entries.back().error->find("still held"), std::string::npos) << *entries.back().error;
 }
 
+TEST_F(EnforcerTest, AServiceThatCannotLeaveSharedVcpusKeepsNobodyFromThem) {
+  for (const char* id : {"web/a", "web/b", "batch/a"}) node.add_group(id);
+  standing.sharing = {"web/a", "web/b"};
+  start();
+  look();
+  carry_out(plan_of({pin_of("web/a", {0, 1})}));
+  look();
+  make_unwritable("web/a");
+  carry_out(plan_of({unpin_of("web/a"), pin_of("web/b", {0, 1}), pin_of("batch/a", {1})}));
+  EXPECT_EQ(node.cpus("web/b"), "0-1");
+  EXPECT_EQ(node.cpus("batch/a"), "1");
+}
+
 TEST_F(EnforcerTest, WhatAnEarlierDaemonCouldNotRestoreIsPutBack) {
   node.add_group("web/a", "0-5");
   start();

@@ -55,13 +55,25 @@ TEST(BestEffortCores, AClockThatWentBackHoldsNothing) {
 TEST(BestEffortCores, AreWholeAndTheLastOfTheDomain) {
   const Node node(testing::host({}), model::DomainKind::llc);
   const auto found = cores_on(node, 2);
-  EXPECT_EQ(found.at(0), (BestEffortCores{.cpus = cpus("2-3,6-7"), .cores = 2}));
+  EXPECT_EQ(found.at(0), (BestEffortCores{.cpus = cpus("2-3,6-7"), .cores = 2, .fell_at = kNow}));
 }
 
 TEST(BestEffortCores, RememberWhenOneWasTakenAway) {
   const Node node(testing::host({}), model::DomainKind::llc);
   EXPECT_EQ(cores_on(node, 2, {{0, {.cores = 3, .fell_at = 5}}}).at(0).fell_at, kNow);
   EXPECT_EQ(cores_on(node, 2, {{0, {.cores = 1, .fell_at = 5}}}).at(0).fell_at, 5);
+}
+
+TEST(BestEffortCores, ComeBackAtOnceInADomainThatServicesLeftLongAgo) {
+  const Node node(testing::host({}), model::DomainKind::llc);
+  const Occupancy nobody(node, {});
+  const auto after_s = [&](double seconds) {
+    return best_effort_cores(nobody, {}, {}, {}, {{0, {.cores = 1, .fell_at = kNow}}}, kNow + seconds);
+  };
+  EXPECT_EQ(after_s(kLeft_s - 1).at(0).cores, 1);
+  EXPECT_EQ(after_s(kLeft_s).at(0).cores, 4);
+  EXPECT_EQ(after_s(-1).at(0).cores, 4) << "the clock was set back";
+  EXPECT_TRUE(best_effort_cores(nobody, {}, {}, {}, {{0, {.cores = 4}}}, kNow).empty());
 }
 
 TEST(BestEffortCores, KeepTheLeastOfTheHost) {

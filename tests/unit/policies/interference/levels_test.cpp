@@ -143,6 +143,19 @@ TEST_F(Levels, AServiceThatWaitsGetsAWiderHomeAndKeepsIt) {
   EXPECT_EQ(findings(plan).shared.at("web").home, cpus("0-1"));
 }
 
+TEST_F(Levels, AHomeStandsWhileAnyOfItsDomainsIsThere) {
+  on({.llcs_per_socket = 3, .cores_per_llc = 2});
+  snapshot_.workloads = {service("web", 2, 5)};
+  ASSERT_EQ(findings(tick()).shared.at("web").home, cpus("0-1"));
+  use(snapshot_.workloads[0], 1);
+  auto list = testing::cpus_of({.llcs_per_socket = 3, .cores_per_llc = 2});
+  for (model::Cpu& cpu : list) cpu.online = cpu.llc != 0;
+  snapshot_.topology = model::Topology::make(list).value();
+  const model::Plan plan = tick();
+  EXPECT_EQ(findings(plan).shared.at("web").home, cpus("1"));
+  EXPECT_THAT(findings(plan).shared.at("web").reason, HasSubstr("as before"));
+}
+
 TEST_F(Levels, AQuotaIsNoReasonForAWiderHome) {
   on(two_domains());
   settings_.interference.max_runq_latency_s = 0.005;
