@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/demo does not touch a host that others use without being told."""
+"""tools/demo does not touch a host that others use without being told, and its table compares the ways."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from demonstration import table  # noqa: E402
 
 
 def risk(path: str, cgroup_root: Path) -> str:
@@ -36,3 +40,16 @@ def test_native_refuses_where_berth_is_installed_and_nobody_can_be_asked(tmp_pat
     done = subprocess.run(["tools/demo", "--native"], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout == ""
     assert "because berth is installed here" in done.stderr and "add --yes, or use --guest" in done.stderr
+
+
+def test_the_price_of_each_way_is_against_the_load_without_berth() -> None:
+    def measured(p99: float, cores: float) -> dict[str, float]:
+        return {"p99": p99, "p90": 1, "requests": 500, "batch_cores": cores}
+
+    rounds = [{"unpinned": measured(200, 6), "shared": measured(50, 5), "vcpus": measured(100, 3)}] * 3
+    default, own = table.price({"rounds": rounds})
+    assert default.startswith("by berth's default: p99 of nginx x0.25; the batch keeps 83% of its CPU time")
+    assert own.startswith("on vCPUs of its own: p99 of nginx x0.5; the batch keeps 50% of its CPU time")
+    for measured_in_round in rounds:
+        measured_in_round["shared"]["requests"] = 99
+    assert table.price({"rounds": rounds})[0].startswith("by berth's default: p90 of nginx x1;")

@@ -37,7 +37,7 @@ def main_pids(units: list[str]) -> list[str]:
 
 def evict(load: Load, rounds: int) -> dict[str, Any]:
     load.ensure()
-    load.pin()
+    load.enforce()
     # A name for each round: berth spares a workload that comes back after its eviction.
     young = [f"young-{index + 1}-batch-berth-demo.service" for index in range(rounds)]
     load.extras += young

@@ -116,7 +116,7 @@ def grow_late_job(job: Job, pace: float, born: float) -> Deal:
 
 def grow(load: Load, program: Path, rounds: int) -> dict[str, Any]:
     load.ensure()
-    load.pin()
+    load.enforce()
     quotas = load.quotas()
     per_second = calibrate(program, max(3.0, BEAT.usual_s))
     # Long enough for three measurements, some ticks until it grows, and three more measurements.
@@ -128,7 +128,7 @@ def grow(load: Load, program: Path, rounds: int) -> dict[str, Any]:
     born = created()
     before = job.paces(rounds, window)
     pace = sum(before) / len(before)
-    say(f"  The job owns vCPU {cpuset(JOB)} and is {pace * 100:.2f} % further every second.")
+    say(f"  The job asked for a vCPU of its own, owns {cpuset(JOB)}, and is {pace * 100:.2f} % further every second.")
     deal = grow_late_job(job, pace, born)
     paid = {unit: quota for unit, quota in load.quotas().items() if quota != quotas[unit]}
     after = job.paces(rounds, window)

@@ -29,6 +29,8 @@ MATRIX = "matrix-batch-berth-demo.service"
 SORT = "sort-batch-berth-demo.service"
 CLIENT = "client-berth-demo.service"
 JOB = "job-berth-demo.service"
+# Ways in which nginx runs beside the batch.
+WAYS = {"unpinned": "without berth", "shared": "by berth's default", "vcpus": "on vCPUs of its own"}
 JOB_PROGRESS = WORK / "progress"
 OLD = "old-batch-berth-demo.service"
 CACHE = "cache-berth-demo.service"
@@ -42,6 +44,7 @@ class Load:
         # The client has a vCPU to itself, ahead of everything else there: it stands for another machine.
         self.client_cpu = cpus[-1]
         wide = len(cpus) >= 8
+        # How many vCPUs each owns in the way "vcpus"; the others need no such number.
         self.services = {WEB: 2, LIGHT: 2} if wide else {WEB: 1}
         self.batch = {
             MATRIX: f"stress-ng --quiet --cpu {len(cpus) - 3} --cpu-method matrixprod",
@@ -56,9 +59,9 @@ class Load:
 
     # berthd
 
-    def configure(self, *, hold_s: float = 5, memory_cap: int = 0, evict: bool = False) -> None:
-        """Writes berth's rules and has berthd read them; `memory_cap` in bytes, 0 is all there is."""
-        text = self._rules(hold_s, memory_cap, evict)
+    def configure(self, *, isolation: str = "", hold_s: float = 5, memory_cap: int = 0, evict: bool = False) -> None:
+        """Writes berth's rules and has berthd read them; `isolation` empty is berth's default, `memory_cap` in bytes, 0 is all there is."""
+        text = self._rules(isolation, hold_s, memory_cap, evict)
         if DROP_IN.exists() and DROP_IN.read_text() == text:
             return
         DROP_IN.parent.mkdir(parents=True, exist_ok=True)
@@ -89,9 +92,10 @@ class Load:
         tick = ask("status")["tick"]
         BEAT.tick_s = max(tick["interval_s"], (tick.get("last_wall_ms") or 0) / 1e3)
 
-    def _rules(self, hold_s: float, memory_cap: int, evict: bool) -> str:
-        service = '[[workload]]\nmatch = "system.slice/{}"\nclass = "latency-sensitive"\nvcpus = {}\n'
-        services = "\n".join(service.format(unit, vcpus) for unit, vcpus in self.services.items())
+    def _rules(self, isolation: str, hold_s: float, memory_cap: int, evict: bool) -> str:
+        service = '[[workload]]\nmatch = "system.slice/{}"\nclass = "latency-sensitive"\n'
+        own = f'isolation = "{isolation}"\nvcpus = {{}}\n' if isolation else ""
+        services = "\n".join((service + own).format(unit, vcpus) for unit, vcpus in self.services.items())
         # Reading an emulated host takes more CPU than sampling usually may, and what goes back may go back quickly.
         return textwrap.dedent(f"""\
             # Written by the demonstration, removed at its end.
@@ -115,13 +119,13 @@ class Load:
             [[workload]]
             match = "system.slice/{JOB}"
             class = "latency-sensitive"
+            isolation = "vcpus"
             vcpus = 1
             progress = {{file = "{JOB_PROGRESS}"}}
 
             [[workload]]
             match = "system.slice/{CACHE}"
             class = "latency-sensitive"
-            vcpus = 1
 
             [[workload]]
             match = "system.slice/*-batch-berth-demo.service"
@@ -216,19 +220,37 @@ class Load:
         """What each service is restricted to; empty where it may run anywhere."""
         return {unit: cpuset(unit) for unit in self.units}
 
-    def pinned(self) -> bool:
+    def idle(self) -> list[str]:
+        """The batch services at idle priority."""
+        return [unit for unit in self.batch if cgroup_file(unit, "cpu.idle") == "1"]
+
+    def at_home(self) -> bool:
+        """Each service is pinned to its home, as far as it needs a pin, and the batch yields to it."""
+        homes = ask("plan")["findings"]["interference"].get("shared", {})
+        mine = {unit: homes.get(f"system.slice/{unit}") for unit in self.services}
+        settled = all(home and home["home"] and parse_cpulist(home["cpus"]) == parse_cpulist(cpuset(unit))
+                      for unit, home in mine.items())
+        return settled and len(self.idle()) == len(self.batch)
+
+    def on_own_vcpus(self) -> bool:
         found = {unit: parse_cpulist(cpulist) for unit, cpulist in self.cpusets().items()}
         owned = set().union(*(found[unit] for unit in self.services))
         whole = all(len(found[unit]) == vcpus for unit, vcpus in self.services.items())
         return whole and all(found[unit] and not found[unit] & owned for unit in self.batch)
 
-    def pin(self) -> None:
-        self.mode("enforce")
-        poll("the pins", self.pinned, seen=self.cpusets)
+    def untouched(self) -> bool:
+        return self.cpusets() == self.cpusets_before and not self.idle()
 
-    def unpin(self) -> None:
-        self.mode("observe")
-        poll("the pins to be taken back", lambda: self.cpusets() == self.cpusets_before, seen=self.cpusets)
+    def enforce(self) -> None:
+        """berth's default."""
+        self.run_as("shared")
+
+    def run_as(self, way: str) -> None:
+        """One of WAYS."""
+        self.configure(isolation=way if way == "vcpus" else "")
+        self.mode("observe" if way == "unpinned" else "enforce")
+        reached = {"unpinned": self.untouched, "shared": self.at_home, "vcpus": self.on_own_vcpus}[way]
+        poll(f"the way {way}", reached, seen=lambda: (self.cpusets(), self.idle()))
 
     def quotas(self) -> dict[str, str]:
         """cpu.max of the batch services, unset as the kernel says it."""
@@ -244,18 +266,21 @@ class Load:
         return [f"AllowedCPUs={self.client_cpu}", "CPUSchedulingPolicy=fifo", "CPUSchedulingPriority=1"]
 
     def keep_busy(self) -> None:
-        """Requests all the time, until measure_busy()."""
+        """Requests all the time, until end_busy()."""
         start_unit(CLIENT, " ".join(self._client(86400)).replace("Accept-Encoding: gzip", "'Accept-Encoding: gzip'"),
                    *self._client_properties(), f"StandardOutput=truncate:{WORK}/client")
 
-    def measure_busy(self) -> dict[str, float]:
-        """Ends keep_busy() and returns what its client measured."""
+    def end_busy(self) -> str:
+        """Ends keep_busy() and returns what its client says."""
         run("systemctl", "kill", "--signal=INT", CLIENT)
         poll("the client to end", lambda: not runs(CLIENT))
-        return figures_of((WORK / "client").read_text())
+        return (WORK / "client").read_text()
 
     def measure(self, seconds: int) -> dict[str, float]:
-        """What the client sees, and how many cores the batch uses meanwhile."""
+        """What the client sees once berth has seen the load for some ticks, and how many cores the batch uses meanwhile."""
+        self.keep_busy()
+        time.sleep(3 * BEAT.usual_s)
+        self.end_busy()
         before, started = cpu_seconds(*self.batch), time.monotonic()
         given = [f"--property={text}" for text in self._client_properties()]
         output = run_long("systemd-run", "--quiet", "--collect", "--wait", "--pipe", f"--unit={CLIENT}", *given,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from .load import WAYS
+
 Row = dict[str, Any]
 
 
@@ -38,19 +40,39 @@ def row(asked: str, before: list[float], after: list[float], unit: str, better: 
     }
 
 
+def tail_of(figures: dict[str, Any]) -> str:
+    """Of fewer requests the slowest hundredth is a single one."""
+    return "p99" if min(found["requests"] for measured in figures["rounds"] for found in measured.values()) >= 100 else "p90"
+
+
+def ratios(figures: dict[str, Any], way: str, figure: str) -> list[float]:
+    """One of each round, against the load without berth."""
+    return [measured[way][figure] / measured["unpinned"][figure] for measured in figures["rounds"]]
+
+
+def price(figures: dict[str, Any]) -> list[str]:
+    """What each of berth's ways gives nginx, and what the batch keeps."""
+    tail = tail_of(figures)
+    found = []
+    for way in ("shared", "vcpus"):
+        late, kept = (statistics.median(ratios(figures, way, figure)) for figure in (tail, "batch_cores"))
+        cores = statistics.median(measured[way]["batch_cores"] for measured in figures["rounds"])
+        found.append(f"{WAYS[way]}: {tail} of nginx x{number(late)}; the batch keeps {kept:.0%} of its CPU time, {cores:.1f} cores")
+    return found
+
+
 def latency(figures: dict[str, Any]) -> Row:
     free = [measured["unpinned"] for measured in figures["rounds"]]
-    bound = [measured["pinned"] for measured in figures["rounds"]]
-    # Of fewer requests the slowest hundredth is a single one.
-    percentile = "p99" if min(found["requests"] for found in [*free, *bound]) >= 100 else "p90"
+    bound = [measured["shared"] for measured in figures["rounds"]]
+    percentile = tail_of(figures)
     return row(f"nginx: {percentile}", [found[percentile] for found in free], [found[percentile] for found in bound],
-               "ms", "less", "pinning helped", "pinning did NOT help")
+               "ms", "less", "berth helped", "berth did NOT help")
 
 
 def requests(figures: dict[str, Any]) -> Row:
     free = [measured["unpinned"]["rate"] for measured in figures["rounds"]]
-    bound = [measured["pinned"]["rate"] for measured in figures["rounds"]]
-    return row("nginx: requests", free, bound, "/s", "more", "pinning helped", "pinning did NOT help")
+    bound = [measured["shared"]["rate"] for measured in figures["rounds"]]
+    return row("nginx: requests", free, bound, "/s", "more", "berth helped", "berth did NOT help")
 
 
 def late_job(figures: dict[str, Any]) -> Row:
