@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/homes.h"
 
-#include "policies/interference/waiting.h"
 #include "policies/interference/warnings.h"
 #include "policies/usage.h"
 
@@ -48,15 +47,6 @@ double sensitivity(const model::InterferenceModel& model, double siblings) {
   return model.k1 * siblings + model.k2;
 }
 
-// Its use in all of the last samples, at least; 0 without so many.
-double lately_used(const model::Workload& workload) {
-  if (workload.usage.size() < kWaitingSamples) return 0;
-  double least = workload.usage.back().cpu_cores;
-  auto sample = workload.usage.rbegin();
-  for (std::size_t i = 0; i < kWaitingSamples; ++i) least = std::min(least, (sample++)->cpu_cores);
-  return least;
-}
-
 struct Place {
   const Region* region = nullptr;
   CpuSet cpus;             // that services may use
@@ -64,7 +54,6 @@ struct Place {
   double siblings = 0;     // other threads of the core of a vCPU, on average
   double busy = 0;         // cores in use, of all work
   double sensitivity = 0;  // of all services here, times the cores that they have
-  double lately = 0;       // cores that services at home here used in all of their last samples
   double size() const { return static_cast<double>(region->cpus.size()); }
 };
 
@@ -98,23 +87,6 @@ class Homes {
   explicit Homes(const HomeSearch& search)
       : search_(search), places_(places_of(search)), usable_(usable_cpus(search.occupancy.node())) {}
 
-  // The services that are to leave homes that the services filled, the largest use first.
-  void find_full(const std::vector<SharedRequest>& requests) {
-    std::vector<const SharedRequest*> largest;
-    for (const SharedRequest& request : requests) {
-      largest.push_back(&request);
-      count_lately(request, 1);
-    }
-    std::stable_sort(largest.begin(), largest.end(), [](const auto* a, const auto* b) {
-      return lately_used(*a->workload) > lately_used(*b->workload);
-    });
-    for (const SharedRequest* request : largest) {
-      if (!is_full(*request)) continue;
-      full_.insert(request->workload->id);
-      count_lately(*request, -1);
-    }
-  }
-
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {
     return !cpus_of(indices(request.workload->home), request).empty();
@@ -128,8 +100,6 @@ class Homes {
     } else if (widen_for_use(home, request)) {
       why = fmt::format("at home in {}: it uses {:.3g} cores, so its home is wider", names(home),
                         *request.use_cores);
-    } else if (full_.contains(request.workload->id) && widen(home, request)) {
-      why = fmt::format("at home in {}: the services filled its home, so that is wider", names(home));
     }
     settle(request, home, std::move(why));
   }
@@ -216,30 +186,6 @@ class Homes {
     return room;
   }
 
-  void count_lately(const SharedRequest& request, int sign) {
-    const std::vector<int> home = indices(request.workload->home);
-    const auto all = static_cast<double>(cpus_of(home, request).size());
-    if (all <= 0) return;
-    const double each = lately_used(*request.workload) / all;
-    for (const int index : home)
-      places_[index].lately += sign * each * static_cast<double>(cpus_of({index}, request).size());
-  }
-  // Whether its home has no vCPU left, and it may run elsewhere. A pin hides how much more it would use.
-  bool is_full(const SharedRequest& request) const {
-    const double used = lately_used(*request.workload);
-    const bool throttled = request.workload->cpu_throttled.value_or(0) > kWaitingThrottled;
-    const std::vector<int> home = indices(request.workload->home);
-    const CpuSet cpus = cpus_of(home, request);
-    if (used <= 0 || throttled || cpus.empty() || cpus == cpus_of(all(), request)) return false;
-    double lately = 0;
-    double vcpus = 0;
-    for (const int index : home) {
-      lately += places_[index].lately;
-      vcpus += static_cast<double>(places_[index].cpus.size());
-    }
-    return lately >= kFullShare * vcpus || used >= kFullShare * static_cast<double>(cpus.size());
-  }
-
   // Adds the domain with the most room; false if none has vCPUs for it.
   bool widen(std::vector<int>& home, const SharedRequest& request) const {
     int most = -1;
@@ -288,7 +234,6 @@ class Homes {
   const HomeSearch& search_;
   std::vector<Place> places_;
   CpuSet usable_;
-  std::set<std::string> full_;  // services
   std::map<std::string, SharedInstance> found_;
 };
 
@@ -297,7 +242,6 @@ class Homes {
 std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
                                                    const std::vector<SharedRequest>& requests) {
   Homes homes(search);
-  homes.find_full(requests);
   std::vector<const SharedRequest*> newcomers;
   for (const SharedRequest& request : requests) {
     if (!request.use_cores) {

@@ -20,10 +20,10 @@ struct HomeSearch {
   const std::set<std::string>& wider;  // services whose home is to become wider
 };
 
-// A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, uses more
-// than it has room for, or the services fill it. The others go to the domain with room for their use in which
-// the score of all services there rises least. Of several new ones, those with the largest use come first. A
-// service whose use is not known has none. Pure.
+// A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, or uses
+// more than it has room for. The others go to the domain with room for their use in which the score of all
+// services there rises least. Of several new ones, those with the largest use come first. A service whose use
+// is not known has none. Pure.
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
