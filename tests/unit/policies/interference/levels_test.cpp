@@ -4,6 +4,7 @@
 #include "policies/decide.h"
 #include "policies/explain.h"
 #include "policies/placement/admission.h"
+#include "policies/share.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <string>
@@ -26,6 +27,7 @@ using ::testing::IsEmpty;
 using testing::latency_sensitive;
 using testing::pinned;
 using testing::pins;
+using ::testing::UnorderedElementsAre;
 
 void use(model::Workload& workload, double cores, float delay_us = 0, double until = 1000) {
   std::vector<model::UsageSample> samples;
@@ -116,6 +118,15 @@ TEST_F(Levels, AServiceWhoseUseIsNotKnownMayRunAnywhere) {
   EXPECT_EQ(findings(plan).shared.at("new").cores, 2) << "its request counts";
   use(snapshot_.workloads[0], 1);
   EXPECT_THAT(pins(tick()), ElementsAre("new=0-1,4-5"));
+}
+
+TEST_F(Levels, AServiceThatSharesItsVcpusCountsWithItsRequest) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {service("new", 2, 0), own};
+  snapshot_.workloads[0].usage = {};
+  EXPECT_THAT(pins(tick()), UnorderedElementsAre("new=2-7", "own=0-1"));
+  EXPECT_EQ(share_of(snapshot_.workloads[0], model::Resource::cpu, 8).asked, 2);
 }
 
 TEST_F(Levels, AHomeIsNeverSmallerThanTheUse) {
@@ -229,7 +240,7 @@ TEST_F(Levels, ServicesReturnToTheFasterVcpusOnceTheseHaveAFifthToSpare) {
   EXPECT_THAT(pins(tick()), IsEmpty());
   use(snapshot_.workloads[0], 3);
   EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
-  use(snapshot_.workloads[0], 4);
+  use(snapshot_.workloads[0], 3.5);
   EXPECT_THAT(pins(tick()), IsEmpty());
 }
 
