@@ -82,17 +82,19 @@ std::map<int, model::BestEffortCores> best_effort_cores(
     domain.cores = std::min(next_cores(offer.threads(), services->second, was, now),
                             static_cast<int>(offer.cores.size()));
     domain.cpus = offer.first(domain.cores);
-    if (was) domain.fell_at = domain.cores < was->cores ? now : was->fell_at;
     for (const model::CpuSet& core : offer.cores) left -= core;
     left |= domain.cpus;
     offers.push_back(std::move(offer));
   }
   for (const Offer& offer : offers) {
-    model::BestEffortCores& domain = domains[node.region(offer.region).id];
+    const int id = node.region(offer.region).id;
+    model::BestEffortCores& domain = domains[id];
     while (static_cast<int>(left.size()) < demand.min_cpus && domain.cores < std::ssize(offer.cores)) {
       left |= offer.cores[domain.cores++];
       domain.cpus = offer.first(domain.cores);
     }
+    const auto was = before.find(id);
+    if (was != before.end()) domain.fell_at = domain.cores < was->second.cores ? now : was->second.fell_at;
   }
   return domains;
 }
