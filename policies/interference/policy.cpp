@@ -115,11 +115,13 @@ void move_disturbed(const std::vector<Disturbed>& disturbed, const Waits& waits,
     request.allowed = request.allowed ? *request.allowed & free : free;
     WindowChoice choice = choose_window(occupancy, settings, demand, request);
     if (choice.region < 0) {
+      occupancy.ask(it.tenant, static_cast<int>(it.cpus.size()));
       occupancy.place(it.tenant, it.region, it.cpus);
       continue;
     }
     for (const int position : it.cpus) owners[position] = -1;
     for (const int position : choice.cpus) owners[position] = it.tenant;
+    occupancy.ask(it.tenant, static_cast<int>(choice.cpus.size()));
     queue.instances[it.tenant].settled =
         fmt::format("waits for vCPUs, as best-effort work runs on them: {}", choice.reason);
     occupancy.place(it.tenant, choice.region, std::move(choice.cpus));
