@@ -137,6 +137,14 @@ TEST_F(Levels, AHomeIsNeverSmallerThanTheUse) {
   EXPECT_EQ(findings(plan).shared.at("big").home, cpus("0-1"));
 }
 
+TEST_F(Levels, AServiceThatBerthLeavesAloneAsksForNoWiderHome) {
+  settings_.interference.max_runq_latency_s = 0.005;
+  snapshot_.workloads = {service("web", 2, 1)};
+  use(snapshot_.workloads[0], 1, 20000);
+  snapshot_.workloads[0].left_alone = "its owner says so";
+  EXPECT_THAT(findings(tick()).waiting, IsEmpty());
+}
+
 TEST_F(Levels, AServiceThatWaitsGetsAWiderHomeAndKeepsIt) {
   on(two_domains());
   settings_.interference.max_runq_latency_s = 0.005;
@@ -152,6 +160,14 @@ TEST_F(Levels, AServiceThatWaitsGetsAWiderHomeAndKeepsIt) {
   plan = tick();
   EXPECT_THAT(pins(plan), IsEmpty());
   EXPECT_EQ(findings(plan).shared.at("web").home, cpus("0-1"));
+}
+
+TEST_F(Levels, AServiceThatIsAtHomeInEveryDomainAsksForNoWiderHome) {
+  settings_.interference.max_runq_latency_s = 0.005;
+  snapshot_.workloads = {service("web", 2, 1)};
+  use(snapshot_.workloads[0], 1, 20000);
+  tick();
+  EXPECT_THAT(findings(tick()).waiting.at("web").reason, HasSubstr("every domain already"));
 }
 
 TEST_F(Levels, AQuotaIsNoReasonForAWiderHome) {
