@@ -27,9 +27,9 @@ struct HomeSearch {
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
-// The slower vCPUs of a hybrid processor, while the faster ones that are open to services have room for the
-// use of all of them: best-effort work has these to itself then. Else empty, and while services run there
-// until four fifths of the room suffice. Pure.
+// The slower vCPUs of a hybrid processor, while services need at most kBusyShare of the faster ones that are
+// open to them: best-effort work has the slower ones to itself then. Else empty, and while services run there
+// until four fifths suffice. Pure.
 model::CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const model::CpuSet& withheld,
                                    const std::vector<SharedRequest>& requests);
 

@@ -137,6 +137,48 @@ TEST_F(Levels, AHomeIsNeverSmallerThanTheUse) {
   EXPECT_EQ(findings(plan).shared.at("big").home, cpus("0-1"));
 }
 
+TEST_F(Levels, AServiceThatKeepsItsHomeBusyGetsAWiderOne) {
+  on(two_domains());
+  snapshot_.workloads = {service("web", 2, 1)};
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-1,4-5"));
+  use(snapshot_.workloads[0], 3.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("web=")) << "it never uses more than the four that it has";
+}
+
+TEST_F(Levels, ServicesThatKeepTheirHomeBusyTogetherGetAWiderOne) {
+  on(two_domains());
+  snapshot_.workloads = {service("a", 2, 2), service("b", 2, 1), service("c", 1, 0.5)};
+  EXPECT_THAT(pins(tick()), ElementsAre("a=0-1,4-5", "b=2-3,6-7", "c=2-3,6-7"));
+  use(snapshot_.workloads[1], 2);
+  use(snapshot_.workloads[2], 1.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("c="));
+}
+
+TEST_F(Levels, APinThatWouldCutTheUseOfAllServicesIsNone) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("a", 2, 4), service("b", 2, 4)};
+  EXPECT_THAT(pins(tick()), ElementsAre("own=0-1", "a=2-7")) << "they use more than six together";
+}
+
+TEST_F(Levels, ServicesWithoutUseAreSpread) {
+  on(two_domains());
+  snapshot_.workloads = {service("a", 2, 0), service("b", 2, 0)};
+  EXPECT_THAT(pins(tick()), ElementsAre("a=0-1,4-5", "b=2-3,6-7"));
+}
+
+TEST_F(Levels, AHomeStandsWithoutADomainThatWentAway) {
+  on({.llcs_per_socket = 3, .cores_per_llc = 2});
+  snapshot_.workloads = {service("web", 2, 5)};
+  tick();
+  ASSERT_EQ(snapshot_.workloads[0].home, cpus("0-1"));
+  auto list = testing::cpus_of({.llcs_per_socket = 3, .cores_per_llc = 2});
+  for (model::Cpu& cpu : list) cpu.online = cpu.llc != 0;
+  snapshot_.topology = model::Topology::make(list).value();
+  use(snapshot_.workloads[0], 1);
+  EXPECT_EQ(findings(tick()).shared.at("web").home, cpus("1"));
+}
+
 TEST_F(Levels, AServiceThatBerthLeavesAloneAsksForNoWiderHome) {
   settings_.interference.max_runq_latency_s = 0.005;
   snapshot_.workloads = {service("web", 2, 1)};
@@ -258,6 +300,14 @@ TEST_F(Levels, ServicesReturnToTheFasterVcpusOnceTheseHaveAFifthToSpare) {
   EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
   use(snapshot_.workloads[0], 3.5);
   EXPECT_THAT(pins(tick()), IsEmpty());
+}
+
+TEST_F(Levels, ServicesThatKeepTheFasterVcpusBusyGetTheSlowerOnes) {
+  snapshot_.topology = testing::hybrid_host();
+  snapshot_.workloads = {service("web", 2, 2)};
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
+  use(snapshot_.workloads[0], 3.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("web=")) << "it never uses more than the four that it has";
 }
 
 TEST_F(Levels, AServiceWithoutFasterVcpusKeepsTheSlowerOnes) {
