@@ -75,7 +75,9 @@ std::vector<Place> places_of(const HomeSearch& search) {
 class Homes {
  public:
   explicit Homes(const HomeSearch& search)
-      : search_(search), places_(places_of(search)), reachable_(usable_cpus(search.occupancy.node())) {}
+      : search_(search),
+        places_(places_of(search)),
+        reachable_(usable_cpus(search.occupancy.node()) | search.of_others) {}
 
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {

@@ -16,6 +16,7 @@ namespace berth::policies {
 struct HomeSearch {
   const Occupancy& occupancy;          // with all instances that own vCPUs
   const model::CpuSet& withheld;       // usable vCPUs without an owner that services may not use
+  const model::CpuSet& of_others;      // open_to_all()
   double best_effort_cores = 0;        // use of best-effort work
   const std::set<std::string>& wider;  // services whose home is to become wider
 };

@@ -372,9 +372,12 @@ std::map<int, model::BestEffortCores> plan_shared(
       settings.reserved_cpus | slower_cpus_to_leave(occupancy, settings.reserved_cpus | of_others, requests);
   const model::CpuSet withheld = reserved | of_others;
   auto& homes = proposal.findings.shared;
-  homes = choose_homes(
-      {.occupancy = occupancy, .withheld = withheld, .best_effort_cores = demand.use_cores, .wider = wider},
-      requests);
+  homes = choose_homes({.occupancy = occupancy,
+                        .withheld = withheld,
+                        .of_others = of_others,
+                        .best_effort_cores = demand.use_cores,
+                        .wider = wider},
+                       requests);
   pin_to_homes(requests, homes, proposal.actions);
   return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,
                            snapshot.best_effort_cores, snapshot.time);

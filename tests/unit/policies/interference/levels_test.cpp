@@ -234,6 +234,16 @@ TEST_F(Levels, ASharedServiceStaysOffTheVcpusThatAnotherOwns) {
   EXPECT_FALSE(findings(plan).shared.contains("own"));
 }
 
+TEST_F(Levels, ASharedServiceStaysOffTheVcpusOfAContainer) {
+  auto list = testing::cpus_of({});
+  for (model::Cpu& cpu : list) cpu.allowed = cpu.cpu != 0;
+  snapshot_.topology = model::Topology::make(list).value();
+  snapshot_.owned_cpus = {{.owner = "pod", .cpus = cpus("0"), .how = model::OwnedHow::kubelet}};
+  snapshot_.workloads = {service("new", 2, 0), service("web", 2, 1)};
+  snapshot_.workloads[0].usage = {};
+  EXPECT_THAT(pins(tick()), ElementsAre("new=1-7", "web=1-7"));
+}
+
 TEST_F(Levels, ASharedServiceStaysOffReservedVcpus) {
   settings_.interference.reserved_cpus = cpus("0,4");
   snapshot_.workloads = {service("web", 2, 1)};
