@@ -169,7 +169,18 @@ class Homes {
   CpuSet pin_of(const std::vector<int>& home, const SharedRequest& request) const {
     CpuSet cpus = cpus_of(home, request);
     const bool cuts = request.use_cores.value_or(0) > room_for(home, request, 1) + kUseRounding;
-    return cuts || cpus == may_use(request) ? CpuSet() : cpus;
+    if (cuts) return {};
+    if (search_.hold.holds(request.workload->pinned_at) &&
+        is_enough(cpus & request.workload->cpus, home, request))
+      cpus &= request.workload->cpus;
+    return cpus == may_use(request) ? CpuSet() : cpus;
+  }
+  // Whether the services of this home can do with these vCPUs of it.
+  bool is_enough(const CpuSet& cpus, const std::vector<int>& home, const SharedRequest& request) const {
+    if (cpus.empty() || indices(request.workload->home) != home) return false;
+    double used = request.use_cores.value_or(0);
+    for (const int index : home) used += places_[index].used;
+    return used <= kBusyShare * static_cast<double>(cpus.size()) + kUseRounding;
   }
   // Cores that the service may use while services keep at most `busy` of each vCPU busy. A full home would
   // hide that they need more.

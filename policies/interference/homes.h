@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/plan.h"
+#include "policies/interference/best_effort.h"
 #include "policies/interference/queue.h"
 #include "policies/vcpus/occupancy.h"
 
@@ -19,12 +20,14 @@ struct HomeSearch {
   const model::CpuSet& of_others;      // open_to_all()
   double best_effort_cores = 0;        // use of best-effort work
   const std::set<std::string>& wider;  // services whose home is to become wider
+  const Hold& hold;                    // of pins
 };
 
 // A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, or uses
 // more than it has room for. The others go to the domain with room for their use in which the score of all
 // services there rises least. Of several new ones, those with the largest use come first. A service whose use
-// is not known has none. Pure.
+// is not known has none. A pin that `hold` holds gets no more vCPUs of the same home, as long as these are
+// enough. Pure.
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 

@@ -179,6 +179,27 @@ TEST_F(Levels, AHomeStandsWithoutADomainThatWentAway) {
   EXPECT_EQ(findings(tick()).shared.at("web").home, cpus("1"));
 }
 
+TEST_F(Levels, PinsWaitForVcpusThatCameBackOnlyNow) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("web", 2, 1)};
+  EXPECT_THAT(pins(tick()), ElementsAre("own=0-1", "web=2-7"));
+  snapshot_.workloads.erase(snapshot_.workloads.begin());
+  EXPECT_THAT(pins(tick()), IsEmpty()) << "it may come again at once";
+  snapshot_.time += 30;
+  EXPECT_THAT(pins(tick()), ElementsAre("web="));
+}
+
+TEST_F(Levels, PinsThatAreTooSmallDoNotWaitForVcpusThatCameBack) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("web", 2, 1)};
+  tick();
+  snapshot_.workloads.erase(snapshot_.workloads.begin());
+  use(snapshot_.workloads[0], 5.5);
+  EXPECT_THAT(pins(tick()), ElementsAre("web="));
+}
+
 TEST_F(Levels, AServiceThatBerthLeavesAloneAsksForNoWiderHome) {
   settings_.interference.max_runq_latency_s = 0.005;
   snapshot_.workloads = {service("web", 2, 1)};
