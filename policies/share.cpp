@@ -24,7 +24,7 @@ std::optional<double> as_number(const std::optional<std::uint64_t>& bytes) {
 
 bool owns_vcpus(const model::Workload& workload) {
   return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
-         !workload.cpus.empty() && workload.home.empty();
+         !workload.cpus.empty() && !workload.shares;
 }
 
 std::optional<double> cpu_asked(const model::Workload& workload) {

@@ -63,7 +63,7 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
   if (!beside_shared.empty())
     state.utilisation = std::min(1.0, demand.use_cores / std::max(1.0, static_cast<double>(pool.size())));
   proposal.findings.best_effort = {.cpus = pool, .domains = beside_shared, .utilisation = state.utilisation};
-  // Of instances, of other programs, and those that shared services need.
+  // Those of instances, of other programs, and those that shared services need.
   const model::CpuSet owned = owned_by_instances(occupancy) | of_others | (unowned - pool);
   const bool instances = occupancy.placed_count() > 0 || !beside_shared.empty();
   model::CpuSet damped_apart;

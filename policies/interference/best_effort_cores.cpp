@@ -93,17 +93,21 @@ std::map<int, model::BestEffortCores> best_effort_cores(
     model::BestEffortCores& domain = domains[id];
     domain.cores = cores;
     domain.cpus = offer.first(cores);
-    domain.fell_at = cores < (was ? was->cores : all) ? now : was ? was->fell_at : 0;
     for (const model::CpuSet& core : offer.cores) left -= core;
     left |= domain.cpus;
     offers.push_back(std::move(offer));
   }
   for (const Offer& offer : offers) {
-    model::BestEffortCores& domain = domains[node.region(offer.region).id];
+    const int id = node.region(offer.region).id;
+    model::BestEffortCores& domain = domains[id];
     while (static_cast<int>(left.size()) < demand.min_cpus && domain.cores < std::ssize(offer.cores)) {
       left |= offer.cores[domain.cores++];
       domain.cpus = offer.first(domain.cores);
     }
+    const auto was = before.find(id);
+    const bool known = was != before.end();
+    const int had = known ? was->second.cores : static_cast<int>(offer.cores.size());
+    domain.fell_at = domain.cores < had ? now : known ? was->second.fell_at : 0;
   }
   return domains;
 }

@@ -3,6 +3,7 @@
 
 #include "policies/interference/warnings.h"
 #include "policies/usage.h"
+#include "policies/vcpus/pool.h"
 
 #include <algorithm>
 #include <numeric>
@@ -23,22 +24,11 @@ constexpr double kRoomToLeaveSlower = 0.8;
 using model::CpuSet;
 using model::SharedInstance;
 
+CpuSet usable_cpus(const Node& node) { return node.cpu_set(node.region(node.whole()).window); }
+
 // The vCPUs of the host that services without vCPUs of their own may use.
 CpuSet open_cpus(const Occupancy& occupancy, const CpuSet& withheld) {
-  const Node& node = occupancy.node();
-  CpuSet open;
-  for (int position = 0; position < node.size(); ++position) {
-    if (occupancy.unowned(position)) open.insert(node.cpu(position));
-  }
-  return open - withheld;
-}
-
-CpuSet usable_cpus(const Node& node) {
-  CpuSet usable;
-  for (int position = 0; position < node.size(); ++position) {
-    if (node.usable(position)) usable.insert(node.cpu(position));
-  }
-  return usable;
+  return usable_cpus(occupancy.node()) - owned_by_instances(occupancy) - withheld;
 }
 
 // What a service loses to its neighbours, for each core that it uses and each that a vCPU of the domain is
@@ -50,7 +40,8 @@ double sensitivity(const model::InterferenceModel& model, double siblings) {
 struct Place {
   const Region* region = nullptr;
   CpuSet cpus;             // that services may use
-  double room = 0;         // cores that no service uses yet
+  double used = 0;         // cores of them in use by services
+  int services = 0;        // at home here
   double siblings = 0;     // other threads of the core of a vCPU, on average
   double busy = 0;         // cores in use, of all work
   double sensitivity = 0;  // of all services here, times the cores that they have
@@ -72,7 +63,6 @@ std::vector<Place> places_of(const HomeSearch& search) {
       place.busy += search.occupancy.unowned(position) ? spread : search.occupancy.owner_pressure(position);
     }
     place.siblings /= place.size();
-    place.room = static_cast<double>(place.cpus.size());
     for (const int tenant : search.occupancy.tenants_in(index)) {
       place.sensitivity += search.occupancy.share(tenant, index) *
                            sensitivity(search.occupancy.tenant(tenant).model, place.siblings);
@@ -85,7 +75,9 @@ std::vector<Place> places_of(const HomeSearch& search) {
 class Homes {
  public:
   explicit Homes(const HomeSearch& search)
-      : search_(search), places_(places_of(search)), usable_(usable_cpus(search.occupancy.node())) {}
+      : search_(search),
+        places_(places_of(search)),
+        reachable_(usable_cpus(search.occupancy.node()) | search.of_others) {}
 
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {
@@ -105,15 +97,15 @@ class Homes {
   }
 
   void choose(const SharedRequest& request) {
-    std::vector<std::pair<double, int>> rises;
+    // For each core of the service, as one without use is to have a good home too.
+    std::vector<std::tuple<double, double, int>> rises;
     for (const bool near : {true, false}) {
       for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
         const Place& place = places_[index];
         if (near && request.preferred && !request.preferred->intersects(place.cpus)) continue;
-        const CpuSet cpus = cpus_of({index}, request);
-        const double room = std::min(place.room, static_cast<double>(cpus.size()));
-        if (cpus.empty() || *request.use_cores > room + kUseRounding) continue;
-        rises.emplace_back(rise(place, request), index);
+        const bool fits = *request.use_cores <= room_for({index}, request) + kUseRounding;
+        if (!fits || cpus_of({index}, request).empty()) continue;
+        rises.emplace_back(rise(place, request), place.services / place.size(), index);
       }
       if (!rises.empty()) break;
     }
@@ -126,11 +118,13 @@ class Homes {
       return;
     }
     std::sort(rises.begin(), rises.end());
-    const int best = rises.front().second;
+    const auto [least, load, best] = rises.front();
     std::string why = fmt::format("at home in {}: the score rises least there", names({best}));
-    if (rises.size() > 1)
-      why += fmt::format(", by {:.4g} against {:.4g} in {}", rises[0].first, rises[1].first,
-                         names({rises[1].second}));
+    if (rises.size() > 1) {
+      const auto& [more, its_load, next] = rises[1];
+      why += fmt::format(", by {:.4g} against {:.4g} in {}", *request.use_cores * least,
+                         *request.use_cores * more, names({next}));
+    }
     settle(request, {best}, std::move(why));
   }
 
@@ -161,29 +155,46 @@ class Homes {
     for (const int index : home) text += (text.empty() ? "" : ", ") + places_[index].region->name;
     return text.empty() ? "no domain" : text;
   }
+  // Where it could run without a pin.
   CpuSet may_use(const SharedRequest& request) const {
     const auto& allowed = request.workload->allowed_cpus;
-    return allowed ? usable_ & *allowed : usable_;
+    return allowed ? reachable_ & *allowed : reachable_;
   }
   CpuSet cpus_of(const std::vector<int>& home, const SharedRequest& request) const {
     CpuSet cpus;
     for (const int index : home) cpus |= places_[index].cpus;
     return cpus & may_use(request);
   }
-  // None where it would be all that the service may use anyway, or fewer than it uses.
+  // None where it would be all that the service may use anyway, or cut the use of the services there.
   CpuSet pin_of(const std::vector<int>& home, const SharedRequest& request) const {
     CpuSet cpus = cpus_of(home, request);
-    const double more = cpus == request.workload->cpus ? kMoreThanPinned : kMoreThanVcpus;
-    const bool cuts = request.use_cores.value_or(0) > more * static_cast<double>(cpus.size()) + kUseRounding;
-    return cuts || cpus == may_use(request) ? CpuSet() : cpus;
+    const double more = request.workload->cpus.empty() ? kMoreThanVcpus : kMoreThanPinned;
+    if (request.use_cores.value_or(0) > more * room_for(home, request, 1) + kUseRounding) return {};
+    if (search_.hold.holds(request.workload->pinned_at) &&
+        is_enough(cpus & request.workload->cpus, home, request))
+      cpus &= request.workload->cpus;
+    return cpus == may_use(request) ? CpuSet() : cpus;
   }
-  double room_for(const std::vector<int>& home, const SharedRequest& request) const {
+  // Whether the services of this home can do with these vCPUs of it.
+  bool is_enough(const CpuSet& cpus, const std::vector<int>& home, const SharedRequest& request) const {
+    if (cpus.empty() || indices(request.workload->home) != home) return false;
+    double used = request.use_cores.value_or(0);
+    for (const int index : home) used += places_[index].used;
+    return used <= kBusyShare * static_cast<double>(cpus.size()) + kUseRounding;
+  }
+  // Cores that the service may use while services keep at most `busy` of each vCPU busy. A full home would
+  // hide that they need more.
+  double room_for(const std::vector<int>& home, const SharedRequest& request,
+                  double busy = kBusyShare) const {
     double room = 0;
     for (const int index : home) {
       const auto may = static_cast<double>(cpus_of({index}, request).size());
-      room += std::clamp(places_[index].room, 0.0, may);
+      room += std::clamp(spare(places_[index], busy), 0.0, busy * may);
     }
     return room;
+  }
+  static double spare(const Place& place, double busy) {
+    return busy * static_cast<double>(place.cpus.size()) - place.used;
   }
 
   // Adds the domain with the most room; false if none has vCPUs for it.
@@ -192,7 +203,7 @@ class Homes {
     for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
       if (std::find(home.begin(), home.end(), index) != home.end() || cpus_of({index}, request).empty())
         continue;
-      if (most < 0 || places_[index].room > places_[most].room) most = index;
+      if (most < 0 || spare(places_[index], 1) > spare(places_[most], 1)) most = index;
     }
     if (most < 0) return false;
     home.insert(std::upper_bound(home.begin(), home.end(), most), most);
@@ -207,9 +218,9 @@ class Homes {
   double score(const Place& place, const SharedRequest& request) const {
     return sensitivity(request.model.model, place.siblings) * std::min(1.0, place.busy / place.size());
   }
-  // Of the sum of scores, each times the cores of the service.
+  // What each core of the service adds to the sum of scores, each times the cores of its service.
   double rise(const Place& place, const SharedRequest& request) const {
-    return *request.use_cores * (score(place, request) + place.sensitivity / place.size());
+    return score(place, request) + place.sensitivity / place.size();
   }
 
   void settle(const SharedRequest& request, const std::vector<int>& home, std::string why) {
@@ -221,11 +232,12 @@ class Homes {
     for (const int index : home) {
       Place& place = places_[index];
       instance.home.insert(place.region->id);
+      ++place.services;
       if (all <= 0) continue;
       const double share = static_cast<double>(cpus_of({index}, request).size()) / all;
       const double cores = share * instance.cores;
       instance.score += share * score(place, request);
-      place.room -= cores;
+      place.used += cores;
       place.busy += cores;
       place.sensitivity += cores * sensitivity(request.model.model, place.siblings);
     }
@@ -233,7 +245,7 @@ class Homes {
 
   const HomeSearch& search_;
   std::vector<Place> places_;
-  CpuSet usable_;
+  CpuSet reachable_;
   std::map<std::string, SharedInstance> found_;
 };
 
@@ -277,7 +289,7 @@ CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const CpuSet& withheld,
     run_there =
         run_there || (!workload.home.empty() && (workload.cpus.empty() || workload.cpus.intersects(slower)));
   }
-  const double most = run_there ? kRoomToLeaveSlower * room : room;
+  const double most = (run_there ? kRoomToLeaveSlower : kBusyShare) * room;
   return use <= most + kUseRounding ? slower : CpuSet();
 }
 

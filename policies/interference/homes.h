@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/plan.h"
+#include "policies/interference/best_effort.h"
 #include "policies/interference/queue.h"
 #include "policies/vcpus/occupancy.h"
 
@@ -16,20 +17,23 @@ namespace berth::policies {
 struct HomeSearch {
   const Occupancy& occupancy;          // with all instances that own vCPUs
   const model::CpuSet& withheld;       // usable vCPUs without an owner that services may not use
+  const model::CpuSet& of_others;      // open_to_all()
   double best_effort_cores = 0;        // use of best-effort work
   const std::set<std::string>& wider;  // services whose home is to become wider
+  const Hold& hold;                    // of pins
 };
 
 // A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, or uses
 // more than it has room for. The others go to the domain with room for their use in which the score of all
 // services there rises least. Of several new ones, those with the largest use come first. A service whose use
-// is not known has none. Pure.
+// is not known has none. A pin that `hold` holds gets no more vCPUs of the same home, as long as these are
+// enough. Pure.
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
-// The slower vCPUs of a hybrid processor, while the faster ones that are open to services have room for the
-// use of all of them: best-effort work has these to itself then. Else empty, and while services run there
-// until four fifths of the room suffice. Pure.
+// The slower vCPUs of a hybrid processor, while services need at most kBusyShare of the faster ones that are
+// open to them: best-effort work has the slower ones to itself then. Else empty, and while services run there
+// until four fifths suffice. Pure.
 model::CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const model::CpuSet& withheld,
                                    const std::vector<SharedRequest>& requests);
 

@@ -115,11 +115,13 @@ void move_disturbed(const std::vector<Disturbed>& disturbed, const Waits& waits,
     request.allowed = request.allowed ? *request.allowed & free : free;
     WindowChoice choice = choose_window(occupancy, settings, demand, request);
     if (choice.region < 0) {
+      occupancy.ask(it.tenant, static_cast<int>(it.cpus.size()));
       occupancy.place(it.tenant, it.region, it.cpus);
       continue;
     }
     for (const int position : it.cpus) owners[position] = -1;
     for (const int position : choice.cpus) owners[position] = it.tenant;
+    occupancy.ask(it.tenant, static_cast<int>(choice.cpus.size()));
     queue.instances[it.tenant].settled =
         fmt::format("waits for vCPUs, as best-effort work runs on them: {}", choice.reason);
     occupancy.place(it.tenant, choice.region, std::move(choice.cpus));
@@ -364,15 +366,19 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 // The homes of services without vCPUs of their own, and the cores that best-effort work has beside them.
 std::map<int, model::BestEffortCores> plan_shared(
     const model::Snapshot& snapshot, const InterferenceSettings& settings, const BestEffortDemand& demand,
-    const model::CpuSet& of_others, const std::set<std::string>& wider,
+    const model::CpuSet& of_others, const std::set<std::string>& wider, const Hold& hold,
     const std::vector<SharedRequest>& requests, const Occupancy& occupancy, InterferenceProposal& proposal) {
   const model::CpuSet reserved =
       settings.reserved_cpus | slower_cpus_to_leave(occupancy, settings.reserved_cpus | of_others, requests);
   const model::CpuSet withheld = reserved | of_others;
   auto& homes = proposal.findings.shared;
-  homes = choose_homes(
-      {.occupancy = occupancy, .withheld = withheld, .best_effort_cores = demand.use_cores, .wider = wider},
-      requests);
+  homes = choose_homes({.occupancy = occupancy,
+                        .withheld = withheld,
+                        .of_others = of_others,
+                        .best_effort_cores = demand.use_cores,
+                        .wider = wider,
+                        .hold = hold},
+                       requests);
   pin_to_homes(requests, homes, proposal.actions);
   return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,
                            snapshot.best_effort_cores, snapshot.time);
@@ -446,8 +452,9 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   const model::CpuSet of_others = open_to_all(snapshot.owned_cpus);
   keep_off_owned(std::move(homeless), node, owned_by_instances(placement.occupancy) | of_others,
                  snapshot.time, proposal);
-  const auto beside_shared = plan_shared(snapshot, settings, demand, of_others, waits.wider, queue.shared,
-                                         placement.occupancy, proposal);
+  const Hold hold{.now = snapshot.time, .cooldown_s = repin_cooldown_s};
+  const auto beside_shared = plan_shared(snapshot, settings, demand, of_others, waits.wider, hold,
+                                         queue.shared, placement.occupancy, proposal);
   proposal.findings.absent_reserved = settings.reserved_cpus - snapshot.topology.all();
   unpin_undeclared(workloads, settings, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
@@ -457,7 +464,6 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   std::sort(moved.begin(), moved.end());
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
-  const Hold hold{.now = snapshot.time, .cooldown_s = repin_cooldown_s};
   confine_best_effort(placement.occupancy, demand, workloads, of_others, beside_shared, hold, proposal);
   propose_priorities(snapshot, settings.best_effort_priority, hold, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),

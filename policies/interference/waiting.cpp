@@ -122,12 +122,14 @@ class Judge {
       : workloads_(workloads), node_(node), settings_(settings) {}
 
   // An instance without vCPUs of its own; whether it asks for a wider home.
-  static bool asks_for_room(const Workload& workload, const Recent& recent, WaitingInstance& found) {
+  bool asks_for_room(const Workload& workload, const Recent& recent, WaitingInstance& found) const {
     found.runq_latency_s = recent.delay_s;
     if (throttled(workload, found)) return false;
     found.cause = WaitCause::unknown;
-    found.reason = "it shares its home with other services, and asks for a wider one";
-    return true;
+    const bool everywhere = static_cast<int>(workload.home.size()) >= node_.domain_count();
+    found.reason = everywhere ? "it shares its home with other services, and that is every domain already"
+                              : "it shares its home with other services, and asks for a wider one";
+    return !everywhere;
   }
 
   // What the instance suffers from, and what it asks for.
@@ -199,6 +201,7 @@ Waits find_waits(const model::Snapshot& snapshot, const std::vector<const Worklo
   std::vector<const Workload*> asking;
   for (const Workload* workload : workloads) {
     if (is_shared(*workload, settings)) {
+      if (workload->left_alone) continue;
       const auto recent = above_limit(*workload, settings.max_runq_latency_s);
       if (!recent) continue;
       WaitingInstance& found = waits.findings[workload->id];

@@ -43,8 +43,7 @@ struct Waits {
 };
 
 // No instance has a turn yet. Nothing where settings.max_runq_latency_s is 0. `workloads` ascending by id.
-// Those in `grown` are stragglers, and get no more. An instance with whole cores gets no
-// others. Pure.
+// Those in `grown` are stragglers, and get no more. An instance with whole cores does not grow. Pure.
 Waits find_waits(const model::Snapshot& snapshot, const std::vector<const model::Workload*>& workloads,
                  const Node& node, const InterferenceSettings& settings, const GrownRequests& grown,
                  double repin_cooldown_s);

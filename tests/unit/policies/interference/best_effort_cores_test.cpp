@@ -82,6 +82,11 @@ TEST(BestEffortCores, KeepTheLeastOfTheHost) {
   EXPECT_EQ(cores_on(node, 100, {}, {.min_cpus = 3}).at(0).cpus, cpus("2-3,6-7"));
 }
 
+TEST(BestEffortCores, ThatAreTheLeastOfTheHostDoNotFall) {
+  const Node node(testing::host({}), model::DomainKind::llc);
+  EXPECT_EQ(cores_on(node, 100, {{0, {.cores = 1, .fell_at = 5}}}).at(0).fell_at, 5);
+}
+
 TEST(BestEffortCores, HaveEveryReservedVcpu) {
   const Node node(testing::host({}), model::DomainKind::llc);
   EXPECT_EQ(cores_on(node, 2, {}, {}, cpus("0,4")).at(0).cpus, cpus("0,3-4,7"));

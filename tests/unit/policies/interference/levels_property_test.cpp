@@ -108,11 +108,15 @@ class Naive {
     if (workload.allowed_cpus) cpus &= *workload.allowed_cpus;
     return cpus;
   }
-  bool fits(const Domain& domain, const Workload& workload, double use) const {
-    double room = static_cast<double>((domain.online & open_).size());
-    for (const auto& [id, cores] : settled_) room -= here(domain, id, cores);
+  // What services leave to this one, of `part` of each vCPU.
+  double room(const Domain& domain, const Workload& workload, double part) const {
+    double left = part * static_cast<double>((domain.online & open_).size());
+    for (const auto& [id, cores] : settled_) left -= here(domain, id, cores);
     const auto may = static_cast<double>(cpus(domain, workload).size());
-    return may > 0 && use <= std::min(room, may) + 1e-6;
+    return std::max(0.0, std::min(left, part * may));
+  }
+  bool fits(const Domain& domain, const Workload& workload, double use) const {
+    return !cpus(domain, workload).empty() && use <= room(domain, workload, 0.9) + 1e-6;
   }
   double rise(const Domain& domain, const Workload& workload, double use) const {
     double busy = 0;
@@ -229,15 +233,18 @@ RC_GTEST_PROP(LevelsProperty, AHomeIsTheDomainWhereTheScoreRisesLeast, ()) {
       if (found.home == CpuSet{domain.id}) chosen = rise;
     }
     if (least < HUGE_VAL) RC_ASSERT(chosen <= least + 1e-6);
-    naive.settle(*service, found.home, use);
     CpuSet place;
+    double room = 0;
     for (const Domain& domain : naive.domains()) {
-      if (found.home.contains(domain.id)) place |= naive.cpus(domain, *service);
+      if (!found.home.contains(domain.id)) continue;
+      place |= naive.cpus(domain, *service);
+      room += naive.room(domain, *service, 1);
     }
+    naive.settle(*service, found.home, use);
     const CpuSet usable = drawn.snapshot.topology.usable();
     const CpuSet may = service->allowed_cpus ? usable & *service->allowed_cpus : usable;
-    const double more = place == service->cpus ? 1.10 : 1.02;
-    const bool pinned = place != may && more * static_cast<double>(place.size()) >= use - 1e-6;
+    const double more = service->cpus.empty() ? 1.02 : 1.10;
+    const bool pinned = place != may && use <= more * room + 1e-6;
     RC_ASSERT(found.cpus == (pinned ? place : CpuSet()));
   }
 }

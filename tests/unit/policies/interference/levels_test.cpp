@@ -4,6 +4,7 @@
 #include "policies/decide.h"
 #include "policies/explain.h"
 #include "policies/placement/admission.h"
+#include "policies/share.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <string>
@@ -26,6 +27,7 @@ using ::testing::IsEmpty;
 using testing::latency_sensitive;
 using testing::pinned;
 using testing::pins;
+using ::testing::UnorderedElementsAre;
 
 void use(model::Workload& workload, double cores, float delay_us = 0, double until = 1000) {
   std::vector<model::UsageSample> samples;
@@ -118,12 +120,92 @@ TEST_F(Levels, AServiceWhoseUseIsNotKnownMayRunAnywhere) {
   EXPECT_THAT(pins(tick()), ElementsAre("new=0-1,4-5"));
 }
 
+TEST_F(Levels, AServiceThatSharesItsVcpusCountsWithItsRequest) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {service("new", 2, 0), own};
+  snapshot_.workloads[0].usage = {};
+  EXPECT_THAT(pins(tick()), UnorderedElementsAre("new=2-7", "own=0-1"));
+  EXPECT_EQ(share_of(snapshot_.workloads[0], model::Resource::cpu, 8).asked, 2);
+}
+
 TEST_F(Levels, AHomeIsNeverSmallerThanTheUse) {
   on(two_domains());
   snapshot_.workloads = {service("big", 2, 5)};
   const model::Plan plan = tick();
   EXPECT_THAT(pins(plan), IsEmpty()) << "both domains are the host";
   EXPECT_EQ(findings(plan).shared.at("big").home, cpus("0-1"));
+}
+
+TEST_F(Levels, AServiceThatKeepsItsHomeBusyGetsAWiderOne) {
+  on(two_domains());
+  snapshot_.workloads = {service("web", 2, 1)};
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-1,4-5"));
+  use(snapshot_.workloads[0], 3.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("web=")) << "it never uses more than the four that it has";
+}
+
+TEST_F(Levels, ServicesThatKeepTheirHomeBusyTogetherGetAWiderOne) {
+  on(two_domains());
+  snapshot_.workloads = {service("a", 2, 2), service("b", 2, 1), service("c", 1, 0.5)};
+  EXPECT_THAT(pins(tick()), ElementsAre("a=0-1,4-5", "b=2-3,6-7", "c=2-3,6-7"));
+  use(snapshot_.workloads[1], 2);
+  use(snapshot_.workloads[2], 1.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("c="));
+}
+
+TEST_F(Levels, APinThatWouldCutTheUseOfAllServicesIsNone) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("a", 2, 4), service("b", 2, 4)};
+  EXPECT_THAT(pins(tick()), ElementsAre("own=0-1", "a=2-7")) << "they use more than six together";
+}
+
+TEST_F(Levels, ServicesWithoutUseAreSpread) {
+  on(two_domains());
+  snapshot_.workloads = {service("a", 2, 0), service("b", 2, 0)};
+  EXPECT_THAT(pins(tick()), ElementsAre("a=0-1,4-5", "b=2-3,6-7"));
+}
+
+TEST_F(Levels, AHomeStandsWithoutADomainThatWentAway) {
+  on({.llcs_per_socket = 3, .cores_per_llc = 2});
+  snapshot_.workloads = {service("web", 2, 5)};
+  tick();
+  ASSERT_EQ(snapshot_.workloads[0].home, cpus("0-1"));
+  auto list = testing::cpus_of({.llcs_per_socket = 3, .cores_per_llc = 2});
+  for (model::Cpu& cpu : list) cpu.online = cpu.llc != 0;
+  snapshot_.topology = model::Topology::make(list).value();
+  use(snapshot_.workloads[0], 1);
+  EXPECT_EQ(findings(tick()).shared.at("web").home, cpus("1"));
+}
+
+TEST_F(Levels, PinsWaitForVcpusThatCameBackOnlyNow) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("web", 2, 1)};
+  EXPECT_THAT(pins(tick()), ElementsAre("own=0-1", "web=2-7"));
+  snapshot_.workloads.erase(snapshot_.workloads.begin());
+  EXPECT_THAT(pins(tick()), IsEmpty()) << "it may come again at once";
+  snapshot_.time += 30;
+  EXPECT_THAT(pins(tick()), ElementsAre("web="));
+}
+
+TEST_F(Levels, PinsThatAreTooSmallDoNotWaitForVcpusThatCameBack) {
+  auto own = service("own", 2, 1);
+  own.isolation = Isolation::vcpus;
+  snapshot_.workloads = {own, service("web", 2, 1)};
+  tick();
+  snapshot_.workloads.erase(snapshot_.workloads.begin());
+  use(snapshot_.workloads[0], 5.5);
+  EXPECT_THAT(pins(tick()), ElementsAre("web="));
+}
+
+TEST_F(Levels, AServiceThatBerthLeavesAloneAsksForNoWiderHome) {
+  settings_.interference.max_runq_latency_s = 0.005;
+  snapshot_.workloads = {service("web", 2, 1)};
+  use(snapshot_.workloads[0], 1, 20000);
+  snapshot_.workloads[0].left_alone = "its owner says so";
+  EXPECT_THAT(findings(tick()).waiting, IsEmpty());
 }
 
 TEST_F(Levels, AServiceThatWaitsGetsAWiderHomeAndKeepsIt) {
@@ -143,17 +225,12 @@ TEST_F(Levels, AServiceThatWaitsGetsAWiderHomeAndKeepsIt) {
   EXPECT_EQ(findings(plan).shared.at("web").home, cpus("0-1"));
 }
 
-TEST_F(Levels, AHomeStandsWhileAnyOfItsDomainsIsThere) {
-  on({.llcs_per_socket = 3, .cores_per_llc = 2});
-  snapshot_.workloads = {service("web", 2, 5)};
-  ASSERT_EQ(findings(tick()).shared.at("web").home, cpus("0-1"));
-  use(snapshot_.workloads[0], 1);
-  auto list = testing::cpus_of({.llcs_per_socket = 3, .cores_per_llc = 2});
-  for (model::Cpu& cpu : list) cpu.online = cpu.llc != 0;
-  snapshot_.topology = model::Topology::make(list).value();
-  const model::Plan plan = tick();
-  EXPECT_EQ(findings(plan).shared.at("web").home, cpus("1"));
-  EXPECT_THAT(findings(plan).shared.at("web").reason, HasSubstr("as before"));
+TEST_F(Levels, AServiceThatIsAtHomeInEveryDomainAsksForNoWiderHome) {
+  settings_.interference.max_runq_latency_s = 0.005;
+  snapshot_.workloads = {service("web", 2, 1)};
+  use(snapshot_.workloads[0], 1, 20000);
+  tick();
+  EXPECT_THAT(findings(tick()).waiting.at("web").reason, HasSubstr("every domain already"));
 }
 
 TEST_F(Levels, AQuotaIsNoReasonForAWiderHome) {
@@ -176,6 +253,16 @@ TEST_F(Levels, ASharedServiceStaysOffTheVcpusThatAnotherOwns) {
   const model::Plan plan = tick();
   EXPECT_THAT(pins(plan), ElementsAre("own=0-1", "web=2-7"));
   EXPECT_FALSE(findings(plan).shared.contains("own"));
+}
+
+TEST_F(Levels, ASharedServiceStaysOffTheVcpusOfAContainer) {
+  auto list = testing::cpus_of({});
+  for (model::Cpu& cpu : list) cpu.allowed = cpu.cpu != 0;
+  snapshot_.topology = model::Topology::make(list).value();
+  snapshot_.owned_cpus = {{.owner = "pod", .cpus = cpus("0"), .how = model::OwnedHow::kubelet}};
+  snapshot_.workloads = {service("new", 2, 0), service("web", 2, 1)};
+  snapshot_.workloads[0].usage = {};
+  EXPECT_THAT(pins(tick()), ElementsAre("new=1-7", "web=1-7"));
 }
 
 TEST_F(Levels, ASharedServiceStaysOffReservedVcpus) {
@@ -242,8 +329,16 @@ TEST_F(Levels, ServicesReturnToTheFasterVcpusOnceTheseHaveAFifthToSpare) {
   EXPECT_THAT(pins(tick()), IsEmpty());
   use(snapshot_.workloads[0], 3);
   EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
-  use(snapshot_.workloads[0], 4);
+  use(snapshot_.workloads[0], 3.5);
   EXPECT_THAT(pins(tick()), IsEmpty());
+}
+
+TEST_F(Levels, ServicesThatKeepTheFasterVcpusBusyGetTheSlowerOnes) {
+  snapshot_.topology = testing::hybrid_host();
+  snapshot_.workloads = {service("web", 2, 2)};
+  EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
+  use(snapshot_.workloads[0], 3.7);
+  EXPECT_THAT(pins(tick()), ElementsAre("web=")) << "it never uses more than the four that it has";
 }
 
 TEST_F(Levels, AServiceWithoutFasterVcpusKeepsTheSlowerOnes) {

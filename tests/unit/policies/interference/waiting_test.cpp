@@ -147,6 +147,18 @@ TEST_F(Waiting, AnInstanceMovesAwayFromBestEffortWorkThatCannotBeConfined) {
   EXPECT_EQ(*explained->waiting, found);
 }
 
+TEST_F(Waiting, WholeCoresThatMoveCountWithAllTheirVcpus) {
+  batch().cpus = {};
+  batch().allowed_cpus = testing::cpus("0-1");
+  web().isolation = model::Isolation::cores;
+  web().vcpus = 3;
+  web().cpus = testing::cpus("0-1,4-5");
+  const auto moved = plan();
+  ASSERT_THAT(pins_of(moved, "web"), ElementsAre("web=2-3,6-7"));
+  testing::apply(moved, snapshot_);
+  EXPECT_DOUBLE_EQ(moved.findings.interference->score_node, plan().findings.interference->score_node);
+}
+
 TEST_F(Waiting, ItStaysWhereNoPlaceIsQuieter) {
   batch().cpus = {};
   batch().allowed_cpus = std::nullopt;  // everywhere alike
