@@ -58,6 +58,7 @@ struct Way {
 Way way(const char* name, const InterferenceSettings& interference) {
   Way it{.name = name, .settings = {}};
   it.settings.interference = interference;
+  it.settings.interference.isolation = model::Isolation::vcpus;
   return it;
 }
 

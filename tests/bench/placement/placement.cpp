@@ -49,6 +49,7 @@ struct Way {
     InterferenceSettings settings;
     settings.search = search;
     settings.weighting = weighting;
+    settings.isolation = model::Isolation::vcpus;
     return settings;
   }
   std::string name() const {

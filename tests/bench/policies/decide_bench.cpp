@@ -53,6 +53,7 @@ model::Snapshot large_host(int llcs_per_socket, int instances, int vcpus, int be
 PolicySettings settings_for(const benchmark::State& state) {
   PolicySettings settings;
   settings.interference.weighting = state.range(0) == 0 ? Weighting::request : Weighting::overlap;
+  settings.interference.isolation = model::Isolation::vcpus;
   return settings;
 }
 
@@ -127,8 +128,10 @@ void BM_HelpStragglers1000(benchmark::State& state) {
 
 // The whole tick, pins included, which grow for the 100.
 void BM_DecideStragglers1000(benchmark::State& state) {
-  const model::Snapshot snapshot = settled(late_host(), {});
-  for (auto _ : state) benchmark::DoNotOptimize(decide(snapshot, {}));
+  PolicySettings settings;
+  settings.interference.isolation = model::Isolation::vcpus;
+  const model::Snapshot snapshot = settled(late_host(), settings);
+  for (auto _ : state) benchmark::DoNotOptimize(decide(snapshot, settings));
 }
 
 // One application: 60,000 executors with a task each in one stage, and stages that have all read it. The most

@@ -28,7 +28,9 @@ bench::Crowd crowd_of(const benchmark::State& state) {
 }
 
 InterferenceSettings settings_of(const benchmark::State& state, Search search) {
-  return {.weighting = state.range(0) == 0 ? Weighting::request : Weighting::overlap, .search = search};
+  return {.weighting = state.range(0) == 0 ? Weighting::request : Weighting::overlap,
+          .search = search,
+          .isolation = model::Isolation::vcpus};
 }
 
 void apply(const InterferenceProposal& proposal, model::Snapshot& snapshot) {

@@ -78,6 +78,7 @@ void change(int event, int events, const bench::Crowd& crowd, model::Snapshot& s
 Outcome run(const bench::Crowd& crowd, const Rival& rival, int events) {
   PolicySettings settings;
   settings.interference = rival.settings;
+  settings.interference.isolation = model::Isolation::vcpus;
   model::Snapshot snapshot = bench::crowded_host(crowd);
   testing::Draws draws(crowd.seed + 1000);
   Outcome outcome;

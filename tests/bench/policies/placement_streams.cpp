@@ -178,7 +178,8 @@ int main(int argc, char** argv) {
   const long streams = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 10000;
   const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1;
   const double load = argc > 3 ? std::strtod(argv[3], nullptr) : 1;
-  const PolicySettings settings;
+  PolicySettings settings;
+  settings.interference.isolation = model::Isolation::vcpus;
   std::array<Outcome, strategies> totals{};
   std::array<long, strategies> better_than{};
   std::array<long, strategies> worse_than{};
