@@ -31,9 +31,11 @@ WAIT_FOR_BUS = (
 UNIT_DROP_INS = "/run/systemd/system/berthd.service.d"
 EVERY_TEST = "/etc/berth/berth.toml.d/40-test.toml"
 # An emulated host reads slowly; the budget for that has a test of its own. Most waits of a test are for the next tick. And a pin that changed a
-# moment ago may change again soon. A service has vCPUs of its own, by which a test sees what berth did. A test about Spark, or about all policies, sets spark.watch: the process that asks drivers takes an eighth of
+# moment ago may change again soon. A test about Spark, or about all policies, sets spark.watch: the process that asks drivers takes an eighth of
 # the CPU time of a start and a stop.
-FOR_EVERY_TEST = 'sampling.max_cpu = 1\nsampling.interval = "250ms"\nsafety.repin_cooldown = "1s"\nspark.watch = false\ninterference.isolation = "vcpus"\n'
+FOR_EVERY_TEST = 'sampling.max_cpu = 1\nsampling.interval = "250ms"\nsafety.repin_cooldown = "1s"\nspark.watch = false\n'
+# Most tests see what berth did by vCPUs that a service has alone. The fixture default_isolation leaves this out.
+OWN_VCPUS = 'interference.isolation = "vcpus"\n'
 # For the shell: the end of what a test started, and of its settings.
 CLEAN_UP = (
     # berthd has nothing to put back then, for which systemd would read all units anew.
@@ -100,6 +102,8 @@ class = "best-effort"
 MIB = 1 << 20
 # Uses CPU now and then. A load that spins slows an emulated host down, and with it each command of a test.
 LIGHT = "sh -c 'while :; do sleep 1; done'"
+# Uses a third of a vCPU, in every tick: best-effort work loses a core beside it.
+BUSY = "sh -c 'while :; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; sleep 0.2; done'"
 
 
 def holder(mib: int) -> str:
@@ -139,6 +143,7 @@ def at_once(commands: Iterable[str]) -> str:
 class Berth:
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
+        self.always = FOR_EVERY_TEST + OWN_VCPUS
 
     # The daemon
 
@@ -146,7 +151,7 @@ class Berth:
         """`bus`: returns once it answers there. Where the bus is slow, berthd is ready before."""
         restart = "systemctl restart berthd.service"
         self.guest.run(
-            f"{WRITE_CONFIG} && printf %s {shlex.quote(FOR_EVERY_TEST)} > {EVERY_TEST} && "
+            f"{WRITE_CONFIG} && printf %s {shlex.quote(self.always)} > {EVERY_TEST} && "
             # A test that starts it often meets the limit of starts.
             f"{{ {restart} || {{ systemctl reset-failed berthd.service; {restart}; }}; }}"
             + (f" && {WAIT_FOR_BUS}" if bus else ""),

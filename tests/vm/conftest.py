@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from berth import CLEAN_UP, Berth
+from berth import CLEAN_UP, FOR_EVERY_TEST, Berth
 from guestlib import TOPOLOGIES, VARIANTS, Guest, GuestError
 
 
@@ -103,6 +103,12 @@ def another_guest_where_one_hung(request: pytest.FixtureRequest) -> None:
 def berth(guest: Guest) -> Iterator[Berth]:
     """The berth that is installed in the guest; stopped and its test units gone after each test."""
     yield from installed(guest)
+
+
+@pytest.fixture
+def default_isolation(berth: Berth) -> None:
+    """For tests of what berth may do to a host: services have the level that users get without a setting."""
+    berth.always = FOR_EVERY_TEST
 
 
 @pytest.fixture(scope="module", params=VARIANTS)

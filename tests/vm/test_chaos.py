@@ -10,13 +10,16 @@ import json
 import os
 from pathlib import Path
 
-from berth import Berth, run_command
+import pytest
+
+from berth import LIGHT, Berth, run_command
 from evictions import remove_groups, start_in_group
 from longrun import result_of, seed_option
 from test_frozen import GROUPS
 from test_leaf import start_worker
 from test_straggler import FILLER, GREEDY, IDLER, JOB, PROGRESS, RULES, STALLED, STALLED_PROGRAM
 
+pytestmark = pytest.mark.usefixtures("default_isolation")
 KILLS = int(os.environ.get("BERTH_CHAOS_KILLS", "4"))
 FILL = "/dev/shm/berth-test-fill"
 EXTRA = '[straggler]\nrestore_hold = "5s"\n[spark]\nwatch = true\ninterval = 0.5\n'
@@ -27,7 +30,8 @@ def start_load(berth: Berth) -> None:
     """Work that is pinned, that pays, that grows, and that is divided; through systemd, and as plain cgroups."""
     commands = [run_command(unit, "sleep infinity", "CPUQuota=25%") for unit in GREEDY]
     commands.append(run_command(IDLER, "sleep infinity", "CPUQuota=200%"))
-    commands.append(run_command(FILLER, "sleep infinity", "CPUQuota=400%"))
+    # What it uses keeps best-effort work off a core of its home.
+    commands.append(run_command(FILLER, LIGHT, "CPUQuota=400%"))
     berth.guest.run(f"cat > {STALLED_PROGRAM}; rm -f {PROGRESS}*; {' && '.join(commands)}", input=STALLED)
     berth.start_unit(JOB, f"sh -c 'head -c 59M /dev/zero > {FILL}; exec python3 {STALLED_PROGRAM}'", "MemoryHigh=64M")
     start_worker(berth)

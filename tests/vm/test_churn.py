@@ -16,6 +16,7 @@ import pytest
 from berth import MIB, Berth
 from longrun import result_of, seed_option
 
+pytestmark = pytest.mark.usefixtures("default_isolation")
 SECONDS, CONTAINERS = map(int, os.environ.get("BERTH_CHURN", "36 200").split())
 CAP = 1200 * MIB
 INNOCENT = ("berth-test-left_alone-a.service", "berth-test-left_alone-b.service")

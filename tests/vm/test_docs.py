@@ -27,6 +27,7 @@ from world import (  # noqa: E402
     BACKUP, CONTAINER, FILES, METRICS, NGINX, OTHER_PROGRAMS, missing_line, other_programs, pattern_of, rules, script, within,
 )
 
+pytestmark = pytest.mark.usefixtures("default_isolation")
 FILES_DIR = "/root/berth-docs"
 CONFIGURATION = "/etc/berth/berth.toml"
 SCOPE = Path(CONTAINER).name

@@ -11,6 +11,7 @@ import pytest
 from berth import EVICTION_RULES, MIB, Berth, holder
 from evictions import remove_groups, start_in_group, steps, wait_ended, wait_listed
 
+pytestmark = pytest.mark.usefixtures("default_isolation")
 ID = "0123456789abcdef" * 4
 # For workloads that ignore being asked to end, which are killed after it.
 SHORT = "eviction.grace = 3"

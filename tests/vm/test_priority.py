@@ -7,6 +7,7 @@ import pytest
 
 from berth import LIGHT, RULES, Berth
 
+pytestmark = pytest.mark.usefixtures("default_isolation")
 SLICE = "berthtest.slice"
 LS, BE1, BE2 = "berth-test-ls1.service", "berth-test-be1.service", "berth-test-be2.service"
 OTHER = "berth-test-other.service"
