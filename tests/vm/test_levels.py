@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth import LIGHT, RULES, Berth, cpus_of
+import pytest
+
+from berth import BUSY, LIGHT, RULES, Berth, cpus_of
 
 LS1, LS2, BE1 = (f"berth-test-{name}.service" for name in ("ls1", "ls2", "be1"))
 SHARED = '[interference]\nisolation = "shared"'
 # The guest has two caches with two cores of two threads each.
 DOMAINS = {"0": {0, 1, 2, 3}, "1": {4, 5, 6, 7}}
 CORES = [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
-# Uses a third of a vCPU.
-BUSY = "sh -c 'while :; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; sleep 0.2; done'"
+# Batch work that always wants more. An endless load without a quota would slow the emulated host down.
+HOG = ("sh -c 'while :; do :; done'", "CPUQuota=30%")
 
 
 def interference(berth: Berth) -> dict[str, Any]:
@@ -28,6 +30,35 @@ def wait_homes(berth: Berth, *units: str) -> dict[str, dict[str, Any]]:
         return shared if all(shared.get(unit, {}).get("home") for unit in units) else None
 
     return berth.guest.poll(look, 120, what=lambda: f"homes of {units}: {interference(berth)}")
+
+
+def wait_left_cores(berth: Berth, home: str) -> None:
+    """Until best-effort work has some whole cores of the home, or none, and all of the other domain."""
+
+    def has_whole_cores() -> bool:
+        cpus = cpus_of(berth.cpuset(BE1))
+        beside = cpus & DOMAINS[home]
+        whole = all(core <= beside or not core & beside for core in CORES)
+        return whole and beside != DOMAINS[home] and cpus - DOMAINS[home] == set(range(8)) - DOMAINS[home]
+
+    berth.guest.poll(has_whole_cores, 60, what=lambda: f"whole cores beside {home}: {berth.cpuset(BE1)}")
+
+
+def of_units(attributes: dict[str, str], *units: str) -> dict[str, str]:
+    return {path: value for path, value in attributes.items() if any(f"/{unit}/" in path for unit in units)}
+
+
+def wait_as_before(berth: Berth, before: dict[str, str], *units: str) -> None:
+    """Until each attribute of these units has its value of before, and systemd keeps no property of berth's."""
+
+    def changed() -> dict[str, tuple[str, str]]:
+        after = of_units(berth.attributes(), *units)
+        # An unset cpuset has no file without its controller.
+        both = {path: (before.get(path, ""), after.get(path, "")) for path in before | after if path in before or path.endswith("/cpuset.cpus")}
+        return {path: values for path, values in both.items() if values[0] != values[1]}
+
+    berth.guest.poll(lambda: not changed(), 60, what=lambda: f"every attribute to be as before, but for {changed()}")
+    berth.guest.poll(lambda: berth.drop_ins() == [], 20, what=lambda: f"no drop-in to be left: {berth.drop_ins()}")
 
 
 def test_shared_services_are_pinned_to_a_home_and_own_nothing(berth: Berth) -> None:
@@ -47,16 +78,7 @@ def test_shared_services_are_pinned_to_a_home_and_own_nothing(berth: Berth) -> N
 def test_best_effort_work_has_whole_cores_beside_a_shared_service(berth: Berth) -> None:
     berth.start_units({LS1: BUSY, BE1: LIGHT})
     berth.start("enforce", extra=SHARED)
-    home = wait_homes(berth, LS1)[LS1]["home"]
-    berth.wait_pinned(BE1)
-
-    def has_whole_cores() -> bool:
-        cpus = cpus_of(berth.cpuset(BE1))
-        beside = cpus & DOMAINS[home]
-        whole = all(core <= beside or not core & beside for core in CORES)
-        return whole and beside != DOMAINS[home] and cpus - DOMAINS[home] == set(range(8)) - DOMAINS[home]
-
-    berth.guest.poll(has_whole_cores, 60, what=lambda: f"whole cores beside {home}: {berth.cpuset(BE1)}")
+    wait_left_cores(berth, wait_homes(berth, LS1)[LS1]["home"])
     berth.stop_unit(LS1)
     berth.guest.poll(lambda: berth.cpuset(BE1) == "", 120, what="best-effort work to have all vCPUs")
 
@@ -84,17 +106,70 @@ def test_the_level_of_a_running_service_can_be_set(berth: Berth) -> None:
 
 def test_all_is_put_back(berth: Berth) -> None:
     berth.start_units({LS1: BUSY, BE1: LIGHT})
-    before = berth.attributes()
+    before = of_units(berth.attributes(), LS1, BE1)
     berth.start("enforce", extra=SHARED)
     wait_homes(berth, LS1)
     berth.wait_pinned(LS1, BE1)
     berth.stop()
+    wait_as_before(berth, before, LS1, BE1)
 
-    def changed() -> dict[str, tuple[str, str]]:
-        after = berth.attributes()
-        # An unset cpuset whose file went with its controller is as unset as before.
-        ours = {path: value for path, value in before.items() if f"/{LS1}/" in path or f"/{BE1}/" in path}
-        return {path: (value, after.get(path, "")) for path, value in ours.items() if after.get(path, "") != value}
 
-    berth.guest.poll(lambda: not changed(), 20, what=lambda: f"every attribute to be as before, but for {changed()}")
-    assert berth.drop_ins() == []
+# What users get without a setting
+
+
+@pytest.fixture
+def held(berth: Berth, default_isolation: None) -> dict[str, str]:
+    """A service and a hog, which berth holds with no setting about them but their rules; gives their attributes of before."""
+    berth.start_unit(LS1, BUSY)
+    berth.start_unit(BE1, *HOG)
+    before = of_units(berth.attributes(), LS1, BE1)
+    berth.start("enforce")
+    assert berth.guest.run("grep -r interference /etc/berth", check=False).returncode == 1
+    home = wait_homes(berth, LS1)[LS1]["home"]
+    berth.guest.poll(lambda: cpus_of(berth.cpuset(LS1)) == DOMAINS[home], 60, what="the pin to the home")
+    wait_left_cores(berth, home)
+    berth.guest.poll(lambda: idle(berth, BE1) == "1", 60, what="idle priority")
+    assert idle(berth, LS1) == "0"
+    return before
+
+
+def idle(berth: Berth, unit: str) -> str:
+    """cpu.idle; without the controller, what it would say."""
+    return berth.guest.run(f"cat /sys/fs/cgroup/system.slice/{unit}/cpu.idle 2>/dev/null || echo 0").stdout.strip()
+
+
+def test_without_settings_a_stop_puts_all_back(berth: Berth, held: dict[str, str]) -> None:
+    berth.stop()
+    wait_as_before(berth, held, LS1, BE1)
+
+
+def test_without_settings_a_kill_puts_all_back(berth: Berth, held: dict[str, str]) -> None:
+    berth.add_unit_drop_in("[Service]\nRestart=no\n")
+    berth.kill()
+    wait_as_before(berth, held, LS1, BE1)
+
+
+@pytest.mark.usefixtures("default_isolation")
+def test_without_settings_a_service_that_ends_again_and_again_costs_few_writes(berth: Berth) -> None:
+    unit = f"/run/systemd/system/{LS1}"
+    berth.guest.write_file(
+        unit, "[Unit]\nStartLimitIntervalSec=0\n[Service]\nRestart=always\nRestartSec=100ms\nExecStart=timeout 1 " + BUSY.replace("$", "$$") + "\n"
+    )
+    berth.guest.run("systemctl daemon-reload")
+    try:
+        berth.start_unit(BE1, *HOG)
+        before = of_units(berth.attributes(), BE1)
+        # What best-effort work lost comes back after three times as long.
+        berth.start("enforce", extra='safety.repin_cooldown = "1min"')
+        berth.wait_ticks(3)
+        berth.guest.run(f"systemctl start {LS1}")
+        berth.guest.poll(lambda: int(berth.guest.run(f"systemctl show -P NRestarts {LS1}").stdout) >= 8, 120, what="eight restarts")
+        written = [entry for entry in berth.logged("pin") + berth.logged("set-cpu-priority") if entry["workload"].endswith(BE1)]
+        priorities = [entry["new"] for entry in written if entry["kind"] == "set-cpu-priority"]
+        assert len(priorities) == 1, written
+        pins = [cpus_of(entry["new"]) for entry in written if entry["kind"] == "pin"]
+        assert pins and all(later < earlier for earlier, later in zip(pins, pins[1:], strict=False)), written
+        berth.stop()
+        wait_as_before(berth, before, BE1)
+    finally:
+        berth.guest.run(f"systemctl stop {LS1}; rm -f {unit}; systemctl daemon-reload", check=False)
