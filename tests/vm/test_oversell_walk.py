@@ -75,7 +75,8 @@ def untouched(berth: Berth, units: tuple[str, ...]) -> dict[str, Any]:
     return {
         unit: (
             life,
-            {path: value for path, value in limits.items() if f"/{unit}/" in path},
+            # A pin follows the use of services.
+            {path: value for path, value in limits.items() if f"/{unit}/" in path and not path.endswith("/cpuset.cpus")},
         )
         for unit, life in zip(units, shown.strip().split("\n\n"), strict=True)
     }
