@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/homes.h"
 
+#include "policies/interference/waiting.h"
 #include "policies/interference/warnings.h"
 #include "policies/usage.h"
 #include "policies/vcpus/pool.h"
@@ -82,6 +83,10 @@ class Homes {
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {
     return !cpus_of(indices(request.workload->home), request).empty();
+  }
+
+  bool may_leave(const SharedRequest& request) const {
+    return cpus_of(indices(request.workload->home), request) != cpus_of(all(), request);
   }
 
   void keep(const SharedRequest& request) {
@@ -254,16 +259,19 @@ class Homes {
 std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
                                                    const std::vector<SharedRequest>& requests) {
   Homes homes(search);
+  std::vector<const SharedRequest*> settled;
   std::vector<const SharedRequest*> newcomers;
   for (const SharedRequest& request : requests) {
     if (!request.use_cores) {
       homes.leave_open(request);
-    } else if (homes.stands(request)) {
-      homes.keep(request);
     } else {
-      newcomers.push_back(&request);
+      (homes.stands(request) ? settled : newcomers).push_back(&request);
     }
   }
+  // Those that cannot leave come first, so that the others see what they use.
+  std::stable_partition(settled.begin(), settled.end(),
+                        [&](const SharedRequest* request) { return !homes.may_leave(*request); });
+  for (const SharedRequest* request : settled) homes.keep(*request);
   std::sort(newcomers.begin(), newcomers.end(), [](const auto* a, const auto* b) {
     return std::tie(*b->use_cores, a->workload->id) < std::tie(*a->use_cores, b->workload->id);
   });

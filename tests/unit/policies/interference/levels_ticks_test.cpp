@@ -48,9 +48,7 @@ Load turns(double cores, double half_s) {
 // A host in observe mode with what runs there.
 class Machine {
  public:
-  explicit Machine(const HostShape& shape) : snapshot_(testing::snapshot_of(testing::host(shape))) {
-    settings_.interference.isolation = Isolation::shared;
-  }
+  explicit Machine(const HostShape& shape) : snapshot_(testing::snapshot_of(testing::host(shape))) {}
 
   InterferenceSettings& settings() { return settings_.interference; }
   void on(model::Topology topology) { snapshot_.topology = std::move(topology); }
@@ -67,7 +65,9 @@ class Machine {
     return *snapshot_.workloads.insert(at, std::move(workload));
   }
   Workload& service(const std::string& id, int vcpus, Load load) {
-    return run(testing::latency_sensitive(id, vcpus), std::move(load));
+    Workload made = testing::latency_sensitive(id, vcpus);
+    made.isolation.reset();
+    return run(std::move(made), std::move(load));
   }
   void batch(int count) {
     for (int i = 0; i < count; ++i) run(testing::best_effort(fmt::format("batch{}", i)), steady(1));
@@ -201,7 +201,7 @@ TEST(LevelsOverTime, AServiceThatFillsItsHomeGetsAWiderOne) {
   machine.service("web", 2, [](double at) { return at < 20 ? 1 : 7; });
   machine.actions_in(10);
   ASSERT_EQ(machine.workload("web").cpus, cpus("0-1,4-5"));
-  machine.actions_in(20);
+  machine.actions_in(100);
   EXPECT_TRUE(machine.workload("web").cpus.empty()) << "its pin hides the rest of its use";
 }
 
@@ -304,6 +304,7 @@ RC_GTEST_PROP(LevelsOverTime, EveryTickKeepsTheRules, ()) {
   };
   const auto start = [&] {
     Workload made = testing::latency_sensitive(fmt::format("s{}", draws.number(0, 7)), draws.number(0, 4));
+    made.isolation.reset();
     if (draws.chance(0.2)) made.vcpus.reset();
     machine.run(std::move(made), load());
   };
