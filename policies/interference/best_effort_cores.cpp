@@ -50,6 +50,15 @@ Offer offer_of(const Node& node, int region, const model::CpuSet& pool, const mo
   return offer;
 }
 
+// The whole cores that services with this use leave.
+int left_by(const std::vector<int>& threads, double services_cores) {
+  double left = std::accumulate(threads.begin(), threads.end(), 0.0) - kServicesShare * services_cores;
+  int cores = 0;
+  while (cores < static_cast<int>(threads.size()) && threads[cores] <= left + kUseRounding)
+    left -= threads[cores++];
+  return cores;
+}
+
 // A time in the future comes from a clock that was set back.
 bool is_less_than_ago(double time, double seconds, double now) {
   return now - time >= 0 && now - time < seconds;
@@ -59,12 +68,11 @@ bool is_less_than_ago(double time, double seconds, double now) {
 
 int next_cores(const std::vector<int>& threads, double services_cores,
                const std::optional<model::BestEffortCores>& before, double now) {
-  double left = std::accumulate(threads.begin(), threads.end(), 0.0) - kServicesShare * services_cores;
-  int wanted = 0;
-  while (wanted < static_cast<int>(threads.size()) && threads[wanted] <= left + kUseRounding)
-    left -= threads[wanted++];
+  const int wanted = left_by(threads, services_cores);
   if (!before || wanted <= before->cores) return wanted;
-  return is_less_than_ago(before->fell_at, kCalm_s, now) ? before->cores : before->cores + 1;
+  const bool grows = !is_less_than_ago(before->fell_at, kCalm_s, now) &&
+                     left_by(threads, kToGrow * services_cores) > before->cores;
+  return before->cores + (grows ? 1 : 0);
 }
 
 std::map<int, model::BestEffortCores> best_effort_cores(

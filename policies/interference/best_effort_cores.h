@@ -17,13 +17,16 @@ namespace berth::policies {
 inline constexpr double kServicesShare = 1.5;
 // No core is added for so long after one was taken away.
 inline constexpr double kCalm_s = 5;
+// Nor unless so many times the use leave it, so that noise about the edge of a core moves nothing.
+inline constexpr double kToGrow = 1.02;
 // So long after the last loss a domain that services left is as any other one. A service that starts again
 // and again finds it as it was.
 inline constexpr double kLeft_s = 30;
 
 // `threads`: the vCPUs of each core that may be given, in the order of giving. `services_cores`: the
 // services' use in the domain. Returns how many of these cores best-effort work gets: as many as
-// kServicesShare times the use leaves, at once if these are fewer than before, and else one more at a time.
+// kServicesShare times the use leaves, at once if these are fewer than before, and else one more at a time
+// (kCalm_s, kToGrow).
 // Pure.
 int next_cores(const std::vector<int>& threads, double services_cores,
                const std::optional<model::BestEffortCores>& before, double now);

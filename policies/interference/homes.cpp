@@ -297,7 +297,7 @@ CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const CpuSet& withheld,
     run_there =
         run_there || (!workload.home.empty() && (workload.cpus.empty() || workload.cpus.intersects(slower)));
   }
-  const double most = (run_there ? kRoomToLeaveSlower : kBusyShare) * room;
+  const double most = (run_there ? kRoomToLeaveSlower : kFullShare) * room;
   return use <= most + kUseRounding ? slower : CpuSet();
 }
 

@@ -31,7 +31,7 @@ struct HomeSearch {
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 
-// The slower vCPUs of a hybrid processor, while services need at most kBusyShare of the faster ones that are
+// The slower vCPUs of a hybrid processor, while services need at most kFullShare of the faster ones that are
 // open to them: best-effort work has the slower ones to itself then. Else empty, and while services run there
 // until four fifths suffice. Pure.
 model::CpuSet slower_cpus_to_leave(const Occupancy& occupancy, const model::CpuSet& withheld,

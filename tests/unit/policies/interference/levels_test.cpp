@@ -337,7 +337,7 @@ TEST_F(Levels, ServicesThatKeepTheFasterVcpusBusyGetTheSlowerOnes) {
   snapshot_.topology = testing::hybrid_host();
   snapshot_.workloads = {service("web", 2, 2)};
   EXPECT_THAT(pins(tick()), ElementsAre("web=0-3"));
-  use(snapshot_.workloads[0], 3.7);
+  use(snapshot_.workloads[0], 3.9);
   EXPECT_THAT(pins(tick()), ElementsAre("web=")) << "it never uses more than the four that it has";
 }
 
