@@ -81,8 +81,8 @@ def round_of(load: Load, young: str, job: int, size: int, cap: int, first: bool)
     if (after := main_pids(others)) != before or not runs(CACHE):
         raise NotSeen(f"other services were hit: of {others} the processes are {after} (were {before})")
     if first:
-        say(f"  {young} was stopped, through systemd; all others run on. The newest entries of berth's log:")
-        show("berthctl", "log", "-n", "4")
+        say(f"  {young} was stopped, through systemd; all others run on. berth's log of it:")
+        show("berthctl", "log", "--kind", "evict", "-n", "4")
     say(f"  Lost are {lost['cheaper']:.1f} CPU seconds of work; the older job would have lost {lost['dearer']:.1f}.")
     stop_units(CACHE)
     return lost
