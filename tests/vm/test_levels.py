@@ -159,17 +159,23 @@ def test_without_settings_a_service_that_ends_again_and_again_costs_few_writes(b
     try:
         berth.start_unit(BE1, *HOG)
         before = of_units(berth.attributes(), BE1)
-        # What best-effort work lost comes back after three times as long.
+        # Best-effort work gets nothing back within three times as long, but cores beside the service.
         berth.start("enforce", extra='safety.repin_cooldown = "1min"')
         berth.wait_ticks(3)
         berth.guest.run(f"systemctl start {LS1}")
-        berth.guest.poll(lambda: int(berth.guest.run(f"systemctl show -P NRestarts {LS1}").stdout) >= 8, 120, what="eight restarts")
-        written = [entry for entry in berth.logged("pin") + berth.logged("set-cpu-priority") if entry["workload"].endswith(BE1)]
-        priorities = [entry["new"] for entry in written if entry["kind"] == "set-cpu-priority"]
-        assert len(priorities) == 1, written
-        pins = [cpus_of(entry["new"]) for entry in written if entry["kind"] == "pin"]
-        assert pins and all(later < earlier for earlier, later in zip(pins, pins[1:], strict=False)), written
+
+        def restarts() -> int:
+            return int(berth.guest.run(f"systemctl show -P NRestarts {LS1}").stdout)
+
+        berth.guest.poll(lambda: restarts() >= 8, 120, what="eight restarts")
+        pins, priorities = (
+            [entry["new"] for entry in berth.logged(kind) if entry["workload"].endswith(BE1)] for kind in ("pin", "set-cpu-priority")
+        )
+        assert len(priorities) == 1, priorities
+        assert 1 <= len(pins) < restarts(), pins
         berth.stop()
         wait_as_before(berth, before, BE1)
     finally:
-        berth.guest.run(f"systemctl stop {LS1}; rm -f {unit}; systemctl daemon-reload", check=False)
+        # systemd forgets a unit without a file, and may leave its empty cgroup.
+        forget = f"systemctl daemon-reload; rmdir /sys/fs/cgroup/system.slice/{LS1}"
+        berth.guest.run(f"systemctl stop {LS1}; rm -f {unit}; {forget}", check=False)
