@@ -157,6 +157,7 @@ def test_a_pod_that_a_real_berthd_cannot_help_is_evicted(
 [[workload]]
 match = "kubepods/*/*/*"
 class = "latency-sensitive"
+isolation = "vcpus"
 vcpus = 2
 deadline = "30s"
 progress = {{file = "{progress}"}}

@@ -41,6 +41,8 @@ vcpus = 1
 [[workload]]
 match = "berthtest/job-*"
 class = "latency-sensitive"
+# Without a quota, a job grows by vCPUs of its own.
+isolation = "vcpus"
 vcpus = 1
 progress = {file = "/run/berth-test-churn/job"}
 deadline = "60s"
