@@ -213,7 +213,7 @@ TEST(FleetSimulation, TheSameSeedGivesTheSameFigures) {
   }
 }
 
-TEST(FleetSimulation, ServicesGetVcpusOfTheirOwn) {
+TEST(FleetSimulation, ServicesAreAtHomeInOneCache) {
   Simulation simulation(settings_of(true));
   Scheduler scheduler(simulation);
   Orders orders = simulation.advance({});
@@ -225,14 +225,12 @@ TEST(FleetSimulation, ServicesGetVcpusOfTheirOwn) {
   for (int step = 0; step < 4; ++step) orders = simulation.advance(scheduler.answer(orders));
   int pinned = 0;
   for (std::size_t host = 0; host < simulation.hosts(); ++host) {
-    model::CpuSet owned;
     for (const std::string& name : simulation.pods_on(host)) {
       const Pod& pod = simulation.pods().at(name);
       if (!pod.arrival.latency_sensitive || pod.cpus.empty()) continue;
       ++pinned;
-      EXPECT_EQ(static_cast<int>(pod.cpus.size()), pod.arrival.cores);
-      EXPECT_FALSE(owned.intersects(pod.cpus));
-      owned |= pod.cpus;
+      EXPECT_EQ(pod.home.size(), 1U);
+      EXPECT_EQ(pod.cpus.size(), 16U);
     }
   }
   EXPECT_GT(pinned, 5);

@@ -26,6 +26,7 @@ constexpr const char* kRules = R"(
 match = "web/*"
 class = "latency-sensitive"
 vcpus = 2
+isolation = "vcpus"
 [[workload]]
 match = "batch/x"
 class = "best-effort"
