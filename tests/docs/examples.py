@@ -202,7 +202,7 @@ EXAMPLES: dict[str, Example] = {
     "berthctl log --since yesterday --kind evict": Run(),
     "berthctl watch --workload nginx": Run(shows=(r"system\.slice/nginx\.service now runs on vCPUs ",), nudge=FLIP),
     "generate-config | berthctl check-config -": Run(shows=(r"^standard input: valid$",)),
-    "berthd --once": Run(shows=(r"nginx",), booted=True),
+    "berthd --once": Run(shows=(r" workloads on vCPUs ",), booted=True),
     "berthd --check-config ./berth.toml": Run(shows=(r"berth\.toml: no errors",)),
     "setfattr -n user.berth.class -v best-effort /sys/fs/cgroup/system.slice/backup.service": Run(
         after="getfattr -n user.berth.class /sys/fs/cgroup/system.slice/backup.service", booted=True
