@@ -3,7 +3,7 @@
 
 import json
 
-from berth import LIGHT, READ_CPUSET, Berth, cpus_of, run_command, unrestricted_as_unset
+from berth import EVERY_TEST, LIGHT, READ_CPUSET, Berth, cpus_of, run_command, unrestricted_as_unset
 
 LS1, LS2, BE1, BE2 = (f"berth-test-{n}.service" for n in ("ls1", "ls2", "be1", "be2"))
 ALL = set(range(8))
@@ -28,7 +28,7 @@ def test_pins_are_exactly_what_the_plan_said(berth: Berth) -> None:
     berth.wait_for(LS1, LS2, BE1, BE2)
     berth.wait_ticks(10)
     snapshot = berth.guest.run("berthctl snapshot").stdout
-    plan = json.loads(berth.guest.run("berthctl plan --snapshot - --json", input=snapshot).stdout)
+    plan = json.loads(berth.guest.run(f"berthctl plan --snapshot - --json --config {EVERY_TEST}", input=snapshot).stdout)
     planned = {a["workload"]: a["cpus"] for a in plan["actions"] if a["kind"] == "pin"}
     assert set(planned) == {f"system.slice/{u}" for u in (LS1, LS2, BE1, BE2)}
     berth.guest.run("berthctl mode enforce")
