@@ -25,6 +25,8 @@ std::vector<model::Cpu> cpus_of(const HostShape& shape) {
   return cpus;
 }
 
+HostShape two_domains() { return {.llcs_per_socket = 2, .cores_per_llc = 2}; }
+
 model::Topology host(const HostShape& shape) { return model::Topology::make(cpus_of(shape)).value(); }
 
 model::Topology hybrid_host() {

@@ -19,6 +19,8 @@ struct HostShape {
   int cores_per_llc = 4;
   int threads_per_core = 2;
 };
+// Domains of two cores with two threads each: 0 has vCPUs 0-1,4-5, 1 has 2-3,6-7.
+HostShape two_domains();
 std::vector<model::Cpu> cpus_of(const HostShape& shape);
 model::Topology host(const HostShape& shape);
 // Two performance cores with two threads each (0-3) and four efficient ones (4-7) below one cache.

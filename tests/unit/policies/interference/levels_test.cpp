@@ -27,6 +27,7 @@ using ::testing::IsEmpty;
 using testing::latency_sensitive;
 using testing::pinned;
 using testing::pins;
+using testing::two_domains;
 using ::testing::UnorderedElementsAre;
 
 void use(model::Workload& workload, double cores, float delay_us = 0, double until = 1000) {
@@ -47,9 +48,6 @@ model::Workload service(const std::string& id, int vcpus, double cores) {
   use(made, cores);
   return made;
 }
-
-// Domains of two cores with two threads each: 0 has vCPUs 0-1,4-5, 1 has 2-3,6-7.
-testing::HostShape two_domains() { return {.llcs_per_socket = 2, .cores_per_llc = 2}; }
 
 // Ticks in observe mode: what a plan would hold is on the next snapshot.
 class Levels : public ::testing::Test {

@@ -31,6 +31,7 @@ using model::Isolation;
 using model::Workload;
 using testing::cpus;
 using testing::HostShape;
+using testing::two_domains;
 
 constexpr std::size_t kHistory = 60;
 
@@ -144,9 +145,6 @@ class Machine {
   double noise_ = 0;
   testing::Draws draws_{1};
 };
-
-// Domains of two cores with two threads each: 0 has vCPUs 0-1,4-5, 1 has 2-3,6-7.
-HostShape two_domains() { return {.llcs_per_socket = 2, .cores_per_llc = 2}; }
 
 const model::InterferenceFindings& findings(const model::Plan& plan) { return *plan.findings.interference; }
 
