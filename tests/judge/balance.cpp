@@ -138,7 +138,9 @@ int Kernel::choose_cpu(int number) {
   int scans = waker_ < 0 ? static_cast<int>(domain.size()) : idle_scan(places_[target].domain);
   // select_idle_smt, select_idle_core: on cores of two threads, a hint says whether a core is idle.
   const bool any_core = sibling >= 0 && std::any_of(domain.begin(), domain.end(), idle_core);
-  if (sibling >= 0 && !any_core && may_run(number, sibling) && is_free(sibling)) return sibling;
+  const bool known =
+      waker_ >= 0;  // other wake-ups find an idle core anywhere in the cache, then any free vCPU
+  if (known && sibling >= 0 && !any_core && may_run(number, sibling) && is_free(sibling)) return sibling;
   if (scans == 0) return target;
   int found = -1;
   for (std::size_t i = 1; i < domain.size() && (any_core || scans > 0); ++i) {
@@ -146,7 +148,7 @@ int Kernel::choose_cpu(int number) {
     if (!may_run(number, cpu)) continue;
     --scans;
     if (!is_free(cpu)) continue;
-    if (!any_core || idle_core(cpu)) return cpu;
+    if (idle_core(cpu) || (known && !any_core)) return cpu;
     if (found < 0) found = cpu;
   }
   return found >= 0 ? found : target;
