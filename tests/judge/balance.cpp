@@ -74,7 +74,35 @@ int Kernel::choose_by_capacity(int number, int target) const {
   return best >= 0 ? best : target;
 }
 
-int Kernel::choose_cpu(int number) const {
+// The waker's vCPU if it has less load with the thread than the previous one (wake_affine_weight). An idle
+// previous one stays (wake_affine_idle).
+int Kernel::wake_affine(int number, int prev) {
+  if (waker_ < 0 || waker_ == prev || !may_run(number, waker_) || is_idle(prev) ||
+      places_[waker_].domain != places_[prev].domain)
+    return prev;
+  Thread& thread = threads_[number];
+  thread.load.decay(now_);
+  cpus_[waker_].load.decay(now_);
+  cpus_[prev].load.decay(now_);
+  const double here = (cpus_[waker_].load.value + thread.load.value) / places_[waker_].capacity;
+  const double there = std::max(0.0, cpus_[prev].load.value - thread.load.value) / places_[prev].capacity;
+  return here < (1 + (kImbalance - 1) / 2) * there ? waker_ : prev;
+}
+
+// A search for an idle vCPU looks at so many (SIS_UTIL, update_idle_cpu_scan): at none above a use of 0.85.
+// The use of idle-class threads counts like any other.
+int Kernel::idle_scan(int domain) {
+  double use = 0;
+  for (const int cpu : by_domain_[domain]) {
+    cpus_[cpu].use.decay(now_);
+    use += cpus_[cpu].use.value;
+  }
+  const auto count = static_cast<double>(by_domain_[domain].size());
+  const double over = kImbalance * use / count;
+  return static_cast<int>(count * (1 - std::min(1.0, over * over)));
+}
+
+int Kernel::choose_cpu(int number) {
   const Thread& thread = threads_[number];
   const int count = static_cast<int>(cpus_.size());
   int target = thread.cpu;
@@ -96,38 +124,79 @@ int Kernel::choose_cpu(int number) const {
     return best;
   }
   if (hybrid_) return choose_by_capacity(number, target);
+  const int prev = target;
+  target = wake_affine(number, prev);
   if (is_free(target)) return target;
+  if (target != prev && is_free(prev)) return prev;
   const auto& domain = by_domain_[places_[target].domain];
   const auto start =
       static_cast<std::size_t>(std::find(domain.begin(), domain.end(), target) - domain.begin());
-  const auto idle = [this](int cpu) { return cpus_[cpu].current < 0 && cpus_[cpu].waiting.empty(); };
+  const auto idle_core = [this](int cpu) {
+    return is_idle(cpu) && (cpus_[cpu].sibling < 0 || is_idle(cpus_[cpu].sibling));
+  };
+  const int sibling = cpus_[prev].sibling;
+  int scans = waker_ < 0 ? static_cast<int>(domain.size()) : idle_scan(places_[target].domain);
+  // select_idle_smt, select_idle_core: on cores of two threads, a hint says whether a core is idle.
+  const bool any_core = sibling >= 0 && std::any_of(domain.begin(), domain.end(), idle_core);
+  const bool known =
+      waker_ >= 0;  // other wake-ups find an idle core anywhere in the cache, then any free vCPU
+  if (known && sibling >= 0 && !any_core && may_run(number, sibling) && is_free(sibling)) return sibling;
+  if (scans == 0) return target;
   int found = -1;
-  for (std::size_t i = 1; i < domain.size(); ++i) {
+  for (std::size_t i = 1; i < domain.size() && (any_core || scans > 0); ++i) {
     const int cpu = domain[(start + i) % domain.size()];
-    if (!may_run(number, cpu) || !is_free(cpu)) continue;
-    const int sibling = cpus_[cpu].sibling;
-    if (idle(cpu) && (sibling < 0 || idle(sibling))) return cpu;
+    if (!may_run(number, cpu)) continue;
+    --scans;
+    if (!is_free(cpu)) continue;
+    if (idle_core(cpu) || (known && !any_core)) return cpu;
     if (found < 0) found = cpu;
   }
   return found >= 0 ? found : target;
 }
 
-// Takes a waiting thread of another vCPU, of its own cache first. `hot_too`: one that ran a moment ago, too.
-// `fair_only`: none of the idle class.
-bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
+void NewIdle::count(unsigned success) {
+  ++calls;
+  successes += success;
+  if (calls < 1024) return;
+  ratio = successes;
+  calls /= 2;
+  successes /= 2;
+}
+
+bool NewIdle::looks(unsigned dice) {
+  if (dice <= 1 + ratio) return true;
+  count(0);
+  return false;
+}
+
+void NewIdle::found(bool any) {
+  const unsigned sides = 1 + ratio;
+  count(any ? (1024 + sides / 2) / sides : 0);
+}
+
+// Takes a waiting thread of another vCPU, of its own cache first. A newly idle vCPU takes none that ran a
+// moment ago; one that runs the idle class takes no other of it.
+bool Kernel::pull(int cpu, Search search) {
+  const bool hot_too = search != Search::newly_idle;
+  const bool fair_only = search == Search::fair_for_idle_class;
   // Most searches end here.
   const bool any = std::any_of(groups_.begin(), groups_.end(), [&](const GroupState& group) {
     return group.runnable > group.running && group.settings.mask.test(static_cast<std::size_t>(cpu)) &&
            !(fair_only && group.settings.idle);
   });
   if (!any) return false;
+  const bool random = search == Search::newly_idle && rules_.version == Version::eevdf;
   for (const bool same_domain : {true, false}) {
+    NewIdle& stats = cpus_[cpu].newly_idle[same_domain ? 0 : 1];
+    if (random && !stats.looks(static_cast<unsigned>(dice_() % 1024))) continue;
     int busiest = -1;
     std::size_t index = 0;
     for (int other = 0; other < static_cast<int>(cpus_.size()); ++other) {
       if (other == cpu || (places_[other].domain == places_[cpu].domain) != same_domain) continue;
       const Cpu& it = cpus_[other];
-      if (it.current < 0 || (busiest >= 0 && it.waiting.size() <= cpus_[busiest].waiting.size())) continue;
+      if ((it.current < 0 && !it.taken) ||
+          (busiest >= 0 && it.waiting.size() <= cpus_[busiest].waiting.size()))
+        continue;
       for (std::size_t i = 0; i < it.waiting.size(); ++i) {
         const int number = it.waiting[i];
         const Thread& thread = threads_[number];
@@ -140,6 +209,7 @@ bool Kernel::pull(int cpu, bool hot_too, bool fair_only) {
         break;
       }
     }
+    if (random) stats.found(busiest >= 0);
     if (busiest < 0) continue;
     Cpu& from = cpus_[busiest];
     const int number = from.waiting[index];
@@ -226,7 +296,7 @@ void Kernel::rebalance(int cpu) {
 // fit to an idle core with more capacity (update_misfit_status).
 void Kernel::spread(int cpu) {
   const int sibling = cpus_[cpu].sibling;
-  if (cpus_[cpu].current >= 0 || (sibling >= 0 && cpus_[sibling].current >= 0)) return;
+  if (cpus_[cpu].current >= 0 || cpus_[cpu].taken || (sibling >= 0 && cpus_[sibling].current >= 0)) return;
   for (const int other : by_domain_[places_[cpu].domain]) {
     if (cpus_[other].current < 0) continue;
     const int beside = cpus_[other].sibling;
@@ -254,7 +324,7 @@ void Kernel::spread(int cpu) {
 
 // A vCPU that runs the idle class alone takes what waits elsewhere (rebalance_domains counts it as idle).
 void Kernel::relieve(int cpu) {
-  if (cpus_[cpu].current < 0 || !is_free(cpu) || !pull(cpu, true, true)) return;
+  if (cpus_[cpu].current < 0 || !is_free(cpu) || !pull(cpu, Search::fair_for_idle_class)) return;
   put_back(cpu);
   reschedule(cpu);
 }

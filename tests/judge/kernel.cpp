@@ -112,8 +112,15 @@ bool Kernel::may_run(int thread, int cpu) const {
   return groups_[threads_[thread].group].settings.mask.test(cpu);
 }
 
+bool Kernel::is_idle(int cpu) const {
+  const Cpu& it = cpus_[cpu];
+  return it.current < 0 && it.waiting.empty() && !it.taken;
+}
+
+// available_idle_cpu, sched_idle_cpu: real-time work counts among what runs there.
 bool Kernel::is_free(int cpu) const {
   const Cpu& it = cpus_[cpu];
+  if (it.taken) return false;
   if (it.current >= 0 && !idle_class(it.current)) return false;
   return std::all_of(it.waiting.begin(), it.waiting.end(), [this](int thread) { return idle_class(thread); });
 }
@@ -303,6 +310,8 @@ void Kernel::run(int cpu, int number) {
   thread.protected_until = thread.deadline;  // set_protect_slice
   thread.left += static_cast<double>(rules_.switch_cost);
   it.current = number;
+  it.use.decay(now_);
+  it.use.weight = 1;
   change_running(thread.group, 1);
   count_use(thread, 0);
   it.speed = speed_now(cpu);
@@ -317,6 +326,8 @@ void Kernel::put_back(int cpu) {
   Thread& thread = threads_[number];
   thread.state = State::waiting;
   thread.stopped = now_;
+  it.use.decay(now_);
+  it.use.weight = 0;
   it.waiting.push_back(number);
   ++it.generation;
   change_running(thread.group, -1);
@@ -325,11 +336,12 @@ void Kernel::put_back(int cpu) {
 // Gives a vCPU that runs nothing to the next one, if there is any.
 void Kernel::reschedule(int cpu) {
   Cpu& it = cpus_[cpu];
+  if (it.taken) return;
   const auto any = [&] {
     return std::any_of(it.waiting.begin(), it.waiting.end(),
                        [this](int number) { return !groups_[threads_[number].group].throttled; });
   };
-  while (any() || pull(cpu, false, false)) {
+  while (any() || pull(cpu, Search::newly_idle)) {
     const int picked = pick(it);
     const int number = it.waiting[picked];
     it.waiting.erase(it.waiting.begin() + picked);
@@ -414,6 +426,8 @@ void Kernel::leave(int cpu) {
     it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
   }
   it.current = -1;
+  it.use.decay(now_);
+  it.use.weight = 0;
   if (!thread.delayed) may_run_now(number, false);
   ++it.generation;
   thread.state = State::sleeping;
@@ -457,8 +471,7 @@ void Kernel::tick(int cpu) {
   }
   // An idle vCPU takes what waits here (nohz_balancer_kick).
   for (int other = 0; other < static_cast<int>(cpus_.size()) && !it.waiting.empty(); ++other) {
-    if (cpus_[other].current < 0 && cpus_[other].waiting.empty() && pull(other, true, false))
-      reschedule(other);
+    if (is_idle(other) && pull(other, Search::of_idle)) reschedule(other);
   }
   want_tick(cpu);
 }
@@ -470,6 +483,28 @@ void Kernel::throttle(int number) {
     put_back(cpu);
     reschedule(cpu);
   }
+}
+
+void Kernel::take(int cpu, Time length, std::int64_t what) {
+  Cpu& it = cpus_[cpu];
+  it.taken_until = std::max(it.taken_until, now_) + length;
+  push(it.taken_until, Kind::taken_ends, what, static_cast<std::uint64_t>(cpu));
+  if (std::exchange(it.taken, true) || it.current < 0) return;
+  slice_ends(cpu);
+  // put_prev_entity: the thread goes back to the tree, so the next pick compares it with the others, as
+  // pick_eevdf protects only one that still runs.
+  put_back(cpu);
+  respeed(it.sibling);
+}
+
+void Kernel::give_back(int cpu, std::int64_t what) {
+  waker_ = cpu;
+  timer_(what);
+  waker_ = -1;
+  Cpu& it = cpus_[cpu];
+  if (it.taken_until > now_) return;
+  it.taken = false;
+  reschedule(cpu);
 }
 
 void Kernel::finish(int cpu) {
@@ -535,6 +570,9 @@ void Kernel::handle(const Event& event) {
       break;
     case Kind::balance:
       rebalance(number);
+      break;
+    case Kind::taken_ends:
+      give_back(static_cast<int>(event.generation), event.what);
       break;
     case Kind::timer:
       timer_(event.what);

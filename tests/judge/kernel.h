@@ -11,18 +11,19 @@
 // | place() | place_entity: GENTLE_FAIR_SLEEPERS | place_entity: PLACE_LAG, DELAY_DEQUEUE, DELAY_ZERO |
 // | preempts() | check_preempt_wakeup: wakeup_gran | check_preempt_wakeup_fair: RUN_TO_PARITY |
 // | tick() | check_preempt_tick: sched_slice, least granularity | update_deadline |
-// | choose_cpu() | select_idle_sibling: previous vCPU, idle core, idle vCPU, of one cache | the same |
-// | pull() | newidle_balance, task_hot | the same |
+// | choose_cpu() | wake_affine, select_idle_sibling: previous vCPU, idle core, idle vCPU | the same |
+// | pull() | newidle_balance, task_hot | the same, and NI_RANDOM (6.12.65, 6.18.5) |
 // | choose_by_capacity() | select_idle_capacity | the same |
 //
 // In both, rebalance() follows load_balance (find_busiest_group, calculate_imbalance, detach_tasks), and Load
 // follows ___update_load_avg.
 //
 // Some things are simpler than in Linux. The weight of a group is divided evenly among its runnable threads,
-// as calc_group_shares does in the long run. The waker is on the previous vCPU of the thread that it wakes,
-// so wake_affine has no choice. A search for an idle vCPU looks at the whole cache. vCPUs that run something
-// balance their loads within a cache, and only if their cores have one thread: the rule was compared with a
-// kernel there alone. On a hybrid processor a thread's use is util_avg alone, without util_est.
+// as calc_group_shares does in the long run. Only the real-time work of take() is a waker somewhere: others
+// are on the previous vCPU of the thread that they wake, so wake_affine has no choice, and their search for
+// an idle vCPU looks at the whole cache. vCPUs that run something balance their loads within a cache, and
+// only if their cores have one thread: the rule was compared with a kernel there alone. On a hybrid processor
+// a thread's use is util_avg alone, without util_est.
 #pragma once
 
 #include "model/cgroup_counters.h"
@@ -33,6 +34,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <random>
 #include <vector>
 
 namespace berth::judge {
@@ -95,6 +97,21 @@ struct Used {
   model::DelayHistogram delay{};  // as ebpf/bpf/switch.bpf.c counts waits
 };
 
+// A newly idle vCPU looks for waiting threads of others as often as it found some of late
+// (sched_balance_newidle with NI_RANDOM, update_newidle_stats; from Linux 6.12.65 and 6.18.5 on).
+struct NewIdle {
+  unsigned calls = 512;
+  unsigned successes = 256;
+  unsigned ratio = 512;  // of 1024
+  // `dice` has 1024 sides. A search that is left out counts as one in vain.
+  bool looks(unsigned dice);
+  // After a search. A success counts for those that were left out.
+  void found(bool any);
+
+ private:
+  void count(unsigned success);
+};
+
 class Kernel {
  public:
   // The speed of `group` on `cpu` now, as a share of its speed alone, capacity aside. `sibling`: the group
@@ -111,6 +128,9 @@ class Kernel {
   const std::vector<CpuPlace>& places() const { return places_; }
   Time now() const { return now_; }
 
+  // Real-time work takes the vCPU from what runs there, for so long, and calls Timer with `what` at its end.
+  // It is the waker of the threads that Timer wakes then. Work that comes meanwhile follows it.
+  void take(int cpu, Time length, std::int64_t what);
   // A sleeping thread gets work and wakes up.
   void wake(int thread, Time work);
   bool sleeps(int thread) const { return threads_[thread].state == State::sleeping; }
@@ -167,9 +187,13 @@ class Kernel {
     double speed = 0;              // of the current one
     std::uint64_t generation = 0;  // of its next end of work
     bool ticks = false;            // a tick is due
+    Time taken_until = 0;          // by real-time work
+    bool taken = false;
     int sibling = -1;
     Load load;  // of the threads that last ran there
+    Load use;   // util_avg; its weight is 1 while a thread runs
     Balance balance;
+    std::array<NewIdle, 2> newly_idle{};  // of its cache, and of the host
   };
   struct GroupState {
     Group settings;
@@ -181,7 +205,8 @@ class Kernel {
     Time counted = 0;
     std::uint64_t generation = 0;  // of the end of the quota
   };
-  enum class Kind { work_ends, tick, timer, quota_ends, period, balance };
+  enum class Kind { work_ends, tick, timer, quota_ends, period, balance, taken_ends };
+  enum class Search { newly_idle, of_idle, fair_for_idle_class };
   struct Event {
     Time time;
     std::uint64_t order;
@@ -202,6 +227,7 @@ class Kernel {
   bool fits(const Thread& thread, int cpu) const;
   bool idle_class(int thread) const { return groups_[threads_[thread].group].settings.idle; }
   bool may_run(int thread, int cpu) const;
+  bool is_idle(int cpu) const;
   bool is_free(int cpu) const;  // idle, or runs the idle class alone
   double mean_vruntime(const Cpu& cpu) const;
   double lag_of(const Thread& thread, const Cpu& cpu) const;
@@ -215,12 +241,14 @@ class Kernel {
   void reschedule(int cpu);
   void run(int cpu, int thread);
   void put_back(int cpu);  // the current one waits
-  int choose_cpu(int thread) const;
+  int wake_affine(int thread, int prev);
+  int idle_scan(int domain);
+  int choose_cpu(int thread);
   int choose_by_capacity(int thread, int target) const;
   void enqueue(int thread, int cpu);
   void leave(int cpu);  // the current one sleeps
   void tick(int cpu);
-  bool pull(int cpu, bool hot_too, bool fair_only);
+  bool pull(int cpu, Search search);
   void queue_changed(int cpu);  // its load
   void may_run_now(int thread, bool may);
   void move_to(int thread, int cpu);
@@ -232,6 +260,7 @@ class Kernel {
   void count_quota(int group);
   void change_running(int group, int by);
   void throttle(int group);
+  void give_back(int cpu, std::int64_t what);
 
   std::vector<CpuPlace> places_;
   Rules rules_;
@@ -244,6 +273,8 @@ class Kernel {
   Timer timer_;
   Time now_ = 0;
   std::uint64_t sequence_ = 0;
+  int waker_ = -1;         // a vCPU
+  std::minstd_rand dice_;  // sched_rng
   std::vector<Cpu> cpus_;
   std::vector<std::vector<int>> by_domain_;
   bool hybrid_ = false;  // capacities differ

@@ -6,7 +6,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -117,6 +120,87 @@ TEST(Eevdf, ShortWorkBesideTheIdleClassTakesAsLongAsAlone) {
   EXPECT_LT(p99_s({{.group = 1, .threads = 4}}), 1.15 * p99_s({}));
 }
 
+// So many of 1000 that are made, after 100,000 of which such a share finds a thread.
+int searches(double success) {
+  NewIdle it;
+  std::mt19937 random(1);
+  std::bernoulli_distribution finds(success);
+  int made = 0;
+  for (int i = 0; i < 101'000; ++i) {
+    if (!it.looks(random() % 1024)) continue;
+    if (i >= 100'000) ++made;
+    it.found(finds(random));
+  }
+  return made;
+}
+
+TEST(NewIdle, SearchesAreMadeAsOftenAsTheyFindAThread) {
+  EXPECT_GT(searches(1), 950);
+  EXPECT_NEAR(searches(0.5), 500, 150);
+  EXPECT_LT(searches(0.01), 50);
+}
+
+// A host without loads; `timer` wakes threads.
+class Bare : public testing::Test {
+ protected:
+  Kernel kernel(int cpus) {
+    return {shape(1, 1, cpus, 1), without_costs(Version::eevdf), [](int, int, int) { return 1.0; },
+            [](int) { return std::nullopt; }, [this](std::int64_t what) { timer(what); }};
+  }
+  std::function<void(std::int64_t)> timer = [](std::int64_t) {};
+};
+
+TEST_F(Bare, RealTimeWorkTakesTheVcpuForItsTime) {
+  Kernel it = kernel(1);
+  const int group = it.add_group(group_on(mask_of({0})));
+  it.wake(it.add_thread(group), 10 * kMillisecond);
+  it.take(0, 2 * kMillisecond, 0);
+  it.take(0, 1 * kMillisecond, 0);
+  it.run_until(1 * kMillisecond);
+  EXPECT_EQ(it.running(0), -1);
+  it.run_until(5 * kMillisecond);
+  EXPECT_EQ(it.running(0), group);
+  EXPECT_NEAR(it.used(group).cpu_s, 2e-3, 1e-6);
+}
+
+TEST_F(Bare, RealTimeWorkHasNothingToDoWithOtherVcpus) {
+  Kernel it = kernel(2);
+  const int group = it.add_group(group_on(mask_of({1})));
+  it.wake(it.add_thread(group), 10 * kMillisecond);
+  it.take(0, 2 * kMillisecond, 0);
+  it.run_until(1 * kMillisecond);
+  EXPECT_EQ(it.running(1), group);
+}
+
+TEST_F(Bare, AThreadThatRealTimeWorkWakesGoesToTheVcpuThatIdles) {
+  Kernel it = kernel(2);
+  const int group = it.add_group(group_on(mask_of({0, 1})));
+  const int thread = it.add_thread(group);
+  it.wake(thread, 1 * kMillisecond);
+  it.run_until(3 * kMillisecond);
+  timer = [&](std::int64_t) { it.wake(thread, 1 * kMillisecond); };
+  it.take(0, 10 * kMicrosecond, 0);
+  it.run_until(3 * kMillisecond + 20 * kMicrosecond);
+  EXPECT_EQ(it.running(0), -1);
+  EXPECT_EQ(it.running(1), group);
+}
+
+TEST_F(Bare, AThreadThatRealTimeWorkWakesBesideABusyVcpuGoesToThatOfLessLoad) {
+  // The other vCPU runs a thread without end, and the waker's vCPU runs nothing but the waker.
+  Kernel it = kernel(2);
+  const int endless = it.add_group(group_on(mask_of({1})));
+  const int group = it.add_group(group_on(mask_of({1})));
+  it.wake(it.add_thread(endless), kSecond);
+  const int thread = it.add_thread(group);
+  it.wake(thread, 1 * kMillisecond);
+  it.run_until(300 * kMillisecond);
+  it.set_group(group, group_on(mask_of({0, 1})));
+  timer = [&](std::int64_t) { it.wake(thread, 1 * kMillisecond); };
+  it.take(0, 10 * kMicrosecond, 0);
+  it.run_until(300 * kMillisecond + 20 * kMicrosecond);
+  EXPECT_EQ(it.running(0), group);
+}
+
 TEST_P(EachVersion, NoVcpuIdlesWhileAThreadWaits) {
   const CpuMask all = mask_of({0, 1, 2, 3});
   Simulation run(shape(1, 1, 2, 2), without_costs(GetParam()), {group_on(all), group_on(all, true)},
@@ -223,6 +307,34 @@ TEST(Loads, WorkHasItsMeanAndItsSpread) {
   double squares = 0;
   for (const double time_s : times_s) squares += (time_s - 1e-3) * (time_s - 1e-3);
   EXPECT_NEAR(std::sqrt(squares / static_cast<double>(times_s.size())), 2e-3, 0.3e-3);
+}
+
+TEST(Loads, ARequestWaitsForNoThreadThatHasNoVcpu) {
+  // Each of four threads is woken beside a batch of the same priority, but one that runs takes the next
+  // request.
+  const auto mean_s = [](int threads) {
+    Simulation run(shape(1, 1, 1, 1), without_costs(Version::eevdf),
+                   {group_on(mask_of({0})), group_on(mask_of({0}))}, {service_of(0.2, threads)},
+                   {{.group = 1, .threads = 1}}, 4);
+    run.run(300 * kSecond);
+    return mean(run.answers(0).times_s);
+  };
+  EXPECT_LT(mean_s(4), 1.1 * mean_s(1));
+}
+
+TEST(Loads, AThreadThatBringsRequestsDelaysThem) {
+  ServiceLoad load = service_of(0.1, 4);
+  const auto mean_s = [&] {
+    Simulation run(shape(1, 1, 2, 1), without_costs(Version::eevdf), {group_on(mask_of({0, 1}))}, {load}, {},
+                   4);
+    run.run(300 * kSecond);
+    EXPECT_GT(run.answers(0).times_s.size(), 25'000);
+    return mean(run.answers(0).times_s);
+  };
+  const double without_s = mean_s();
+  load.bringer = 0;
+  load.bringing = 100 * kMicrosecond;
+  EXPECT_NEAR(mean_s() - without_s, 100e-6, 40e-6);
 }
 
 TEST(Loads, BurstsComeTogetherAndLeaveTheUse) {

@@ -10,6 +10,8 @@ namespace berth::judge {
 namespace {
 
 constexpr Time kForEver = 1'000'000 * kSecond;
+constexpr Time kLook = 1;                         // ns, of a thread that looks for a request
+constexpr std::int64_t kBrings = -1'000'000'000;  // and less: real-time threads, one a service
 
 Time nanoseconds(double seconds) { return std::max<Time>(1, std::llround(seconds * 1e9)); }
 
@@ -37,8 +39,12 @@ Simulation::Simulation(std::vector<CpuPlace> places, const Rules& rules, const s
       random_(seed * 7919 + 1) {
   for (const Group& group : groups) kernel_.add_group(group);
   for (std::size_t i = 0; i < services.size(); ++i) {
-    services_.push_back(
-        {.load = services[i], .random = draws_of(seed, i), .idle = {}, .queue = {}, .answers = {}});
+    services_.push_back({.load = services[i],
+                         .random = draws_of(seed, i),
+                         .idle = {},
+                         .coming = {},
+                         .queue = {},
+                         .answers = {}});
     for (int k = 0; k < services[i].threads; ++k) {
       services_.back().idle.push_back(kernel_.add_thread(services[i].group));
       workers_.push_back({.service = static_cast<int>(i)});
@@ -71,20 +77,27 @@ void Simulation::arrive(std::size_t number) {
   if (service.load.burst > 1)
     count += std::geometric_distribution<int>(1 / service.load.burst)(service.random);
   for (int i = 0; i < count; ++i) {
-    const Time work = draw_work(service);
+    const Request request{kernel_.now(), draw_work(service)};
     ++service.answers.arrived;
-    if (service.idle.empty()) {
-      service.queue.push_back({kernel_.now(), work});
+    if (service.load.bringer < 0) {
+      bring(number, request);
       continue;
     }
-    const int thread = service.idle.back();
-    service.idle.pop_back();
-    workers_[thread].arrived = kernel_.now();
-    kernel_.wake(thread, work);
+    service.coming.push_back(request);
+    kernel_.take(service.load.bringer, service.load.bringing, kBrings - static_cast<std::int64_t>(number));
   }
   const double gap_s = service.load.burst * service.load.work_s / service.load.cores;
   kernel_.at(kernel_.now() + nanoseconds(exponential(service.random, gap_s)),
              static_cast<std::int64_t>(number));
+}
+
+void Simulation::bring(std::size_t number, Request request) {
+  Service& service = services_[number];
+  service.queue.push_back(request);
+  if (service.idle.empty()) return;
+  const int thread = service.idle.front();
+  service.idle.pop_front();
+  kernel_.wake(thread, kLook);
 }
 
 std::optional<Time> Simulation::done(int thread) {
@@ -96,24 +109,28 @@ std::optional<Time> Simulation::done(int thread) {
     return std::nullopt;
   }
   Service& service = services_[worker.service];
-  if (kernel_.now() >= warm_up_)
-    service.answers.times_s.push_back(static_cast<double>(kernel_.now() - worker.arrived) * 1e-9);
-  if (service.next == service.queue.size()) {
+  if (worker.arrived && kernel_.now() >= warm_up_)
+    service.answers.times_s.push_back(static_cast<double>(kernel_.now() - *worker.arrived) * 1e-9);
+  worker.arrived.reset();
+  if (service.queue.empty()) {
     service.idle.push_back(thread);
     return std::nullopt;
   }
-  const Request request = service.queue[service.next++];
-  if (service.next > 4096 && 2 * service.next > service.queue.size()) {
-    service.queue.erase(service.queue.begin(),
-                        service.queue.begin() + static_cast<std::ptrdiff_t>(service.next));
-    service.next = 0;
-  }
+  const Request request = service.queue.front();
+  service.queue.pop_front();
   worker.arrived = request.arrived;
   return request.work;
 }
 
 void Simulation::timer(std::int64_t what) {
   const auto services = static_cast<std::int64_t>(services_.size());
+  if (what <= kBrings) {
+    auto& coming = services_[static_cast<std::size_t>(kBrings - what)].coming;
+    const Request request = coming.front();
+    coming.pop_front();
+    bring(static_cast<std::size_t>(kBrings - what), request);
+    return;
+  }
   if (what >= services) {
     const Hook& hook = hooks_[static_cast<std::size_t>(what - services)];
     hook.what();

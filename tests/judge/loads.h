@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -17,7 +19,9 @@ inline std::mt19937_64 draws_of(std::uint64_t seed, std::size_t service) {
   return std::mt19937_64(seed * 7919 + 17 * (service + 2));
 }
 
-// Requests come by themselves, whether the former ones are answered or not.
+// Requests come by themselves, whether the former ones are answered or not. They wait in one queue. A request
+// wakes the thread that has slept longest, as a condition variable does (futex_wake follows the order of
+// those that wait). A thread takes a request when it runs, and another one may have taken it until then.
 struct ServiceLoad {
   int group = 0;
   double cores = 0.4;    // the mean use
@@ -28,6 +32,9 @@ struct ServiceLoad {
   enum class Work { exponential, lognormal } work = Work::exponential;
   double spread = 1;
   double burst = 1;  // the mean number of requests that come at once
+  // A real-time thread on this vCPU brings the requests, in so much time for each; -1: none, they are there.
+  int bringer = -1;
+  Time bringing = 0;
 };
 
 // Threads that compute without end, or in stretches with pauses.
@@ -72,19 +79,20 @@ class Simulation {
   struct Service {
     ServiceLoad load;
     std::mt19937_64 random;  // of its own, so that its requests are the same beside any other load
-    std::vector<int> idle;   // threads; the last one that slept is woken first
-    std::vector<Request> queue;
-    std::size_t next = 0;
+    std::deque<int> idle;    // threads; the one that has slept longest is woken first
+    std::deque<Request> coming;
+    std::deque<Request> queue;
     Answers answers;
   };
   struct Worker {
     int service = -1;  // -1: batch
     int batch = -1;
-    Time arrived = 0;  // of the request that it works on
+    std::optional<Time> arrived{};  // of the request that it works on
   };
 
   Time draw_work(Service& service);
   void arrive(std::size_t service);
+  void bring(std::size_t service, Request request);
   std::optional<Time> done(int thread);
   void timer(std::int64_t what);
 

@@ -23,6 +23,9 @@ namespace berth::judge {
 
 namespace {
 
+// The arrivals thread of judge-load runs for so long at each request: the median between two sched_switch.
+constexpr Time kBringing = 12 * kMicrosecond;
+
 struct Options {
   double seconds = 60;
   std::uint64_t seed = 1;   // of the table: the first
@@ -50,6 +53,8 @@ Outcome simulate(const Configuration& it, Sharing way, const Options& options) {
   load.cores = it.cores;
   load.work_s = it.work_ms * 1e-3;
   load.threads = it.threads;
+  load.bringer = 0;
+  load.bringing = kBringing;
   Simulation run(places, options.rules, {service, batch}, {load}, others, options.seed);
   run.run(static_cast<Time>(options.seconds * 1e9), kSecond);
   Outcome outcome;
