@@ -102,30 +102,30 @@ int Kernel::idle_scan(int domain) {
   return static_cast<int>(count * (1 - std::min(1.0, over * over)));
 }
 
-int Kernel::choose_cpu(int number) {
-  const Thread& thread = threads_[number];
+// Of those that it may use, one that is free, else the one with the fewest.
+int Kernel::choose_first_cpu(int number) const {
   const int count = static_cast<int>(cpus_.size());
-  int target = thread.cpu;
-  if (target < 0 || !may_run(number, target)) {
-    // Of those that it may use, one that is free, else the one with the fewest.
-    int best = -1;
-    std::size_t fewest = 0;
-    for (int i = 0; i < count; ++i) {
-      const int cpu = (i + number) % count;  // new threads are spread
-      if (!may_run(number, cpu)) continue;
-      const int sibling = cpus_[cpu].sibling;
-      std::size_t here = 2 * (cpus_[cpu].waiting.size() + (cpus_[cpu].current >= 0 ? 1 : 0));
-      if (sibling >= 0 && cpus_[sibling].current >= 0) ++here;
-      if (best >= 0 && here >= fewest) continue;
-      best = cpu;
-      fewest = here;
-    }
-    if (best < 0) throw std::logic_error("a group may run nowhere");
-    return best;
+  int best = -1;
+  std::size_t fewest = 0;
+  for (int i = 0; i < count; ++i) {
+    const int cpu = (i + number) % count;  // new threads are spread
+    if (!may_run(number, cpu)) continue;
+    const int sibling = cpus_[cpu].sibling;
+    std::size_t here = 2 * (cpus_[cpu].waiting.size() + (cpus_[cpu].current >= 0 ? 1 : 0));
+    if (sibling >= 0 && cpus_[sibling].current >= 0) ++here;
+    if (best >= 0 && here >= fewest) continue;
+    best = cpu;
+    fewest = here;
   }
-  if (hybrid_) return choose_by_capacity(number, target);
-  const int prev = target;
-  target = wake_affine(number, prev);
+  if (best < 0) throw std::logic_error("a group may run nowhere");
+  return best;
+}
+
+int Kernel::choose_cpu(int number) {
+  const int prev = threads_[number].cpu;
+  if (prev < 0 || !may_run(number, prev)) return choose_first_cpu(number);
+  if (hybrid_) return choose_by_capacity(number, prev);
+  const int target = wake_affine(number, prev);
   if (is_free(target)) return target;
   if (target != prev && is_free(prev)) return prev;
   const auto& domain = by_domain_[places_[target].domain];
@@ -135,12 +135,12 @@ int Kernel::choose_cpu(int number) {
     return is_idle(cpu) && (cpus_[cpu].sibling < 0 || is_idle(cpus_[cpu].sibling));
   };
   const int sibling = cpus_[prev].sibling;
-  int scans = waker_ < 0 ? static_cast<int>(domain.size()) : idle_scan(places_[target].domain);
+  // Without a waker's vCPU, an idle core anywhere in the cache is found, else any free vCPU.
+  const bool has_waker = waker_ >= 0;
+  int scans = has_waker ? idle_scan(places_[target].domain) : static_cast<int>(domain.size());
   // select_idle_smt, select_idle_core: on cores of two threads, a hint says whether a core is idle.
   const bool any_core = sibling >= 0 && std::any_of(domain.begin(), domain.end(), idle_core);
-  const bool known =
-      waker_ >= 0;  // other wake-ups find an idle core anywhere in the cache, then any free vCPU
-  if (known && sibling >= 0 && !any_core && may_run(number, sibling) && is_free(sibling)) return sibling;
+  if (has_waker && sibling >= 0 && !any_core && may_run(number, sibling) && is_free(sibling)) return sibling;
   if (scans == 0) return target;
   int found = -1;
   for (std::size_t i = 1; i < domain.size() && (any_core || scans > 0); ++i) {
@@ -148,7 +148,7 @@ int Kernel::choose_cpu(int number) {
     if (!may_run(number, cpu)) continue;
     --scans;
     if (!is_free(cpu)) continue;
-    if (idle_core(cpu) || (known && !any_core)) return cpu;
+    if (idle_core(cpu) || (has_waker && !any_core)) return cpu;
     if (found < 0) found = cpu;
   }
   return found >= 0 ? found : target;

@@ -294,6 +294,12 @@ void Kernel::change_running(int number, int by) {
   push(now_ + static_cast<Time>(std::ceil(left)), Kind::quota_ends, number, group.generation);
 }
 
+void Kernel::set_current(Cpu& cpu, int number) const {
+  cpu.current = number;
+  cpu.use.decay(now_);
+  cpu.use.weight = number >= 0 ? 1 : 0;
+}
+
 void Kernel::run(int cpu, int number) {
   Cpu& it = cpus_[cpu];
   Thread& thread = threads_[number];
@@ -309,9 +315,7 @@ void Kernel::run(int cpu, int number) {
   thread.began = now_;
   thread.protected_until = thread.deadline;  // set_protect_slice
   thread.left += static_cast<double>(rules_.switch_cost);
-  it.current = number;
-  it.use.decay(now_);
-  it.use.weight = 1;
+  set_current(it, number);
   change_running(thread.group, 1);
   count_use(thread, 0);
   it.speed = speed_now(cpu);
@@ -322,12 +326,11 @@ void Kernel::run(int cpu, int number) {
 void Kernel::put_back(int cpu) {
   Cpu& it = cpus_[cpu];
   count(cpu);
-  const int number = std::exchange(it.current, -1);
+  const int number = it.current;
+  set_current(it, -1);
   Thread& thread = threads_[number];
   thread.state = State::waiting;
   thread.stopped = now_;
-  it.use.decay(now_);
-  it.use.weight = 0;
   it.waiting.push_back(number);
   ++it.generation;
   change_running(thread.group, -1);
@@ -425,9 +428,7 @@ void Kernel::leave(int cpu) {
   } else if (it.waiting.empty()) {
     it.least_vruntime = std::max(it.least_vruntime, thread.vruntime);
   }
-  it.current = -1;
-  it.use.decay(now_);
-  it.use.weight = 0;
+  set_current(it, -1);
   if (!thread.delayed) may_run_now(number, false);
   ++it.generation;
   thread.state = State::sleeping;

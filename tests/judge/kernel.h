@@ -239,11 +239,13 @@ class Kernel {
   int pick(const Cpu& cpu) const;  // an index into waiting; -1: the current one stays
   bool preempts(int thread, const Cpu& cpu) const;
   void reschedule(int cpu);
+  void set_current(Cpu& cpu, int thread) const;  // -1: it runs none
   void run(int cpu, int thread);
   void put_back(int cpu);  // the current one waits
   int wake_affine(int thread, int prev);
   int idle_scan(int domain);
   int choose_cpu(int thread);
+  int choose_first_cpu(int thread) const;
   int choose_by_capacity(int thread, int target) const;
   void enqueue(int thread, int cpu);
   void leave(int cpu);  // the current one sleeps

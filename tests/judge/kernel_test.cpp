@@ -120,7 +120,8 @@ TEST(Eevdf, ShortWorkBesideTheIdleClassTakesAsLongAsAlone) {
   EXPECT_LT(p99_s({{.group = 1, .threads = 4}}), 1.15 * p99_s({}));
 }
 
-// So many of 1000 that are made, after 100,000 of which such a share finds a thread.
+// A vCPU has looked for threads 100,000 times, and `success` is the share of these looks that found one.
+// Returns how many of its next 1000 looks it makes.
 int searches(double success) {
   NewIdle it;
   std::mt19937 random(1);
