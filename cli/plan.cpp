@@ -3,6 +3,7 @@
 #include "cli/daemon_client.h"
 #include "cli/input.h"
 #include "cli/render_plan.h"
+#include "cli/render_topology.h"
 #include "model/json.h"
 #include "model/name.h"
 #include "policies/decide.h"
@@ -42,11 +43,12 @@ Outcome<void> check_policies(const std::vector<std::string>& names) {
   return {};
 }
 
-void show(Session& session, const model::Plan& plan, const model::Snapshot& snapshot) {
+void show(Session& session, const model::Plan& plan, const model::Snapshot& snapshot,
+          model::DomainKind homes) {
   if (session.json) {
     session.out << model::to_json(plan) << "\n";
   } else {
-    render_plan(session.out, plan, snapshot, session.style);
+    render_plan(session.out, plan, snapshot, session.style, homes);
   }
 }
 
@@ -60,7 +62,9 @@ Outcome<void> show_daemons_plan(Session& session, DaemonClient& daemon, const mo
   }
   const auto plan = model::parse_plan(*text);
   if (!plan) return problem(Exit::failed, "the daemon's plan: " + plan.error().message());
-  show(session, *plan, snapshot);
+  const auto status = parse_document(daemon.status(), "status");
+  if (!status) return tl::unexpected(status.error());
+  show(session, *plan, snapshot, shared_domain_of(*status));
   return {};
 }
 
@@ -94,7 +98,8 @@ Outcome<void> plan(Session& session, const PlanArguments& arguments) {
   if (!snapshot) return tl::unexpected(snapshot.error());
 
   if (daemon && !arguments.recompute()) return show_daemons_plan(session, *daemon, *snapshot);
-  show(session, policies::decide(*snapshot, *settings, arguments.policies), *snapshot);
+  show(session, policies::decide(*snapshot, *settings, arguments.policies), *snapshot,
+       settings->interference.shared_domain);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "cli/input.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
+#include "cli/render_topology.h"
 #include "config/units.h"
 #include "model/count_text.h"
 #include "model/json.h"
@@ -104,8 +105,7 @@ Outcome<Pace> ask_pace(DaemonClient& daemon) {
   pace.interval_s = std::clamp(number_of(member(*status, "tick"), "interval_s").value_or(1), 0.01, 3600.0);
   pace.history = static_cast<int>(std::clamp(number_of(member(*status, "sampling"), "history").value_or(60),
                                              1.0, double{model::kMaxHistory}));
-  if (text_of(member(*status, "interference"), "shared_domain") == "socket")
-    pace.shared_domain = model::DomainKind::socket;
+  pace.shared_domain = shared_domain_of(*status);
   return pace;
 }
 

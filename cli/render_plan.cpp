@@ -60,8 +60,10 @@ std::string short_name(const std::string& id) {
 }
 
 void draw_owners(std::ostream& out, const model::Topology& topology,
-                 const model::InterferenceFindings& findings, const Style& style) {
+                 const model::InterferenceFindings& findings, model::DomainKind homes, const Style& style) {
   RenderOptions options;
+  options.home_kind = homes;
+  for (const auto& [id, instance] : findings.shared) options.homes[short_name(id)] |= instance.home;
   options.colour = style.colour;
   if (style.width > 0) options.width = static_cast<int>(style.width);
   for (const int cpu : findings.best_effort.cpus) options.labels[cpu] = "BE";
@@ -200,14 +202,14 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
 }  // namespace
 
 void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapshot& snapshot,
-                 const Style& style) {
+                 const Style& style, model::DomainKind homes) {
   out << paint(style, Colour::bold,
                printable(fmt::format("Plan for {} as of {}", plan.host.empty() ? "this host" : plan.host,
                                      format_time(plan.time))))
       << ": " << model::count_text(plan.actions.size(), "action") << ", "
       << model::count_text(snapshot.workloads.size(), "workload") << "\n";
   if (plan.findings.interference) {
-    draw_owners(out, snapshot.topology, *plan.findings.interference, style);
+    draw_owners(out, snapshot.topology, *plan.findings.interference, homes, style);
     render_interference(out, *plan.findings.interference, snapshot, style);
   }
   if (plan.findings.straggler) render_stragglers(out, *plan.findings.straggler, plan.time, style);

@@ -14,12 +14,12 @@
 
 namespace berth::cli {
 
-// Renders a plan for a user that sees one for the first time. It shows the processors with their owners, and
-// the interference of every latency-sensitive instance in its place. It shows the vCPUs left for best-effort
-// work, late tasks with the payers of their help, and every action with its reason. `snapshot` is the plan's
-// input.
+// Renders a plan for a user that sees one for the first time. It shows the processors with their owners and
+// homes, and the interference of every latency-sensitive instance in its place. It shows the vCPUs left for
+// best-effort work, late tasks with the payers of their help, and every action with its reason. `snapshot` is
+// the plan's input, and `homes` the kind of domain in which services are at home.
 void render_plan(std::ostream& out, const model::Plan& plan, const model::Snapshot& snapshot,
-                 const Style& style);
+                 const Style& style, model::DomainKind homes = model::DomainKind::llc);
 
 // The tasks with deadlines, the lack and the grants of stragglers, and the payers. Nothing where there are no
 // tasks and nothing moves. `now`: time of the plan, epoch seconds.

@@ -193,6 +193,16 @@ std::map<int, std::string> owners(const Document& workloads) {
   return labels;
 }
 
+// The homes of each service, all of its instances together.
+std::map<std::string, model::CpuSet> homes(const Document& workloads) {
+  std::map<std::string, model::CpuSet> domains;
+  for (const Document& workload : list_of(workloads, "workloads")) {
+    const auto home = model::CpuSet::parse(text_of(workload, "home"));
+    if (home && !home->empty()) domains[text_of(workload, "service")] |= *home;
+  }
+  return domains;
+}
+
 // The largest drawing in at most `room` lines.
 Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& style) {
   RenderOptions options;
@@ -200,7 +210,12 @@ Lines processor_lines(const TopFrame& frame, std::size_t room, const Style& styl
   if (style.width > 0) options.width = static_cast<int>(style.width);
   options.use = frame.vcpu_use;
   options.labels = owners(frame.workloads);
+  options.homes = homes(frame.workloads);
+  options.home_kind = shared_domain_of(frame.status);
   Lines lines = split(render_topology(frame.topology, options));
+  if (lines.size() <= room) return lines;
+  options.homes.clear();
+  lines = split(render_topology(frame.topology, options));
   if (lines.size() <= room) return lines;
   const auto labels = std::exchange(options.labels, {});
   lines = split(render_topology(frame.topology, options));

@@ -26,6 +26,7 @@ constexpr std::size_t kLongestLabel = 10;
 constexpr std::string_view kIndent = "  ";
 constexpr std::size_t kRowTitle = 10;  // "thread 0", "core" and their blanks
 constexpr std::string_view kDivider = " |";
+constexpr std::size_t kHomeLines = 3;  // of names below a domain
 
 // Text and how wide it looks; colour codes have no width.
 struct Drawn {
@@ -40,6 +41,7 @@ struct CoreColumn {  // a core
 struct CacheGroup {  // columns that share a last-level cache and a NUMA node
   std::string title;
   std::vector<CoreColumn> columns;
+  std::set<std::string> homes = {};  // of services, as they are drawn
 };
 
 // Some columns of a group, as many as fit a line.
@@ -121,6 +123,8 @@ class Drawing {
   std::string socket_text(const Socket& socket);
   std::vector<std::vector<Piece>> lines_of(const Socket& socket) const;
   std::string line_text(const std::vector<Piece>& pieces);
+  std::set<std::string> homes_of(const std::vector<CoreColumn>& columns) const;
+  std::string homes_text(const std::vector<Piece>& pieces) const;
   // "1 (no memory)".
   std::string node_name(int number) const;
   std::string nodes_without_cpus() const;
@@ -190,7 +194,8 @@ std::vector<Socket> Drawing::sorted_in() const {
           place.llc < 0 ? (topology_.has_llc() ? "no LLC" : "") : fmt::format("LLC {}", place.llc);
       if (socket.numa.size() > 1)
         title += fmt::format("{}NUMA {}", title.empty() ? "" : ", ", node_name(place.numa));
-      socket.groups.push_back({std::move(title), std::move(columns)});
+      auto homes = homes_of(columns);
+      socket.groups.push_back({std::move(title), std::move(columns), std::move(homes)});
     }
     result.push_back(std::move(socket));
   }
@@ -246,10 +251,12 @@ std::size_t Drawing::cell_width(const CacheGroup& group) const {
   return width;
 }
 
-// Of a piece with its leading blanks, without the divider. A title wider than its columns widens the piece.
+// Of a piece with its leading blanks, without the divider. A title or a home wider than its columns widens
+// the piece.
 std::size_t Drawing::piece_width(const Piece& piece) const {
   const auto cells = piece.count * (cell_width(*piece.group) + 1);
-  return std::max(cells, piece.group->title.size() + 1);
+  const auto homes = piece.group->homes.empty() ? 0 : kLongestLabel + 1;
+  return std::max({cells, piece.group->title.size() + 1, homes});
 }
 
 std::vector<std::vector<Piece>> Drawing::lines_of(const Socket& socket) const {
@@ -349,6 +356,66 @@ std::string Drawing::line_text(const std::vector<Piece>& pieces) {
       return Drawn{coloured(text, std::to_string(colour_of_.at(*owner))), width_of(text)};
     });
   }
+  return out + homes_text(pieces);
+}
+
+std::set<std::string> Drawing::homes_of(const std::vector<CoreColumn>& columns) const {
+  std::set<std::string> names;
+  if (options_.homes.empty()) return names;
+  model::CpuSet cpus;
+  for (const CoreColumn& column : columns) {
+    for (const Cpu* cpu : column.threads) cpus.insert(cpu->cpu);
+  }
+  for (const model::Domain& domain : topology_.domains(options_.home_kind)) {
+    if (!domain.cpus.intersects(cpus)) continue;
+    for (const auto& [name, home] : options_.homes) {
+      if (home.contains(domain.id)) names.insert(shortened(name));
+    }
+  }
+  names.erase("");
+  return names;
+}
+
+// As many names on a line as it holds, in at most kHomeLines lines, and how many there are besides.
+std::vector<std::string> home_lines(const std::set<std::string>& names, std::size_t width) {
+  std::vector<std::string> lines;
+  std::size_t left = names.size();
+  for (const std::string& name : names) {
+    if (!lines.empty() && width_of(lines.back()) + 1 + width_of(name) <= width) {
+      lines.back() += ' ' + name;
+    } else if (lines.size() < kHomeLines) {
+      lines.push_back(name);
+    } else {
+      break;
+    }
+    --left;
+  }
+  if (left > 0) lines.push_back(fmt::format("+{} more", left));
+  return lines;
+}
+
+// Below the last cores of a domain.
+std::string Drawing::homes_text(const std::vector<Piece>& pieces) const {
+  std::vector<std::vector<std::string>> columns;
+  std::size_t height = 0;
+  for (const Piece& piece : pieces) {
+    const bool last = piece.first + piece.count == piece.group->columns.size();
+    columns.push_back(last ? home_lines(piece.group->homes, piece_width(piece) - 1)
+                           : std::vector<std::string>());
+    height = std::max(height, columns.back().size());
+  }
+  std::string out;
+  for (std::size_t row = 0; row < height; ++row) {
+    std::string text = fmt::format("{}{:<{}}", kIndent, row == 0 ? "homes" : "", kRowTitle);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (i > 0) text += kDivider;
+      const std::string cell = ' ' + (row < columns[i].size() ? columns[i][row] : std::string());
+      const auto width = piece_width(pieces[i]);
+      text += cell + std::string(width - std::min(width, width_of(cell)), ' ');
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    out += text + '\n';
+  }
   return out;
 }
 
@@ -405,6 +472,11 @@ std::string Drawing::legend() const {
 }
 
 }  // namespace
+
+model::DomainKind shared_domain_of(const Document& status) {
+  const bool sockets = text_of(member(status, "interference"), "shared_domain") == "socket";
+  return sockets ? model::DomainKind::socket : model::DomainKind::llc;
+}
 
 std::string render_topology(const Topology& topology, const RenderOptions& options) {
   return Drawing(topology, options).draw();

@@ -17,15 +17,21 @@ struct RenderOptions {
   bool colour = false;                // ANSI colours
   std::map<int, std::string> labels;  // owner of a vCPU; equal labels get the same colour
   std::map<int, double> use;          // share of time 0..1 that a vCPU is busy; stands below it in percent
+  std::map<std::string, model::CpuSet> homes;  // by service, the ids of its domains
+  model::DomainKind home_kind = model::DomainKind::llc;
 };
 
 // Draws sockets, their LLC domains side by side, and in each domain its cores as columns. Below a core are
-// the vCPUs of its hardware threads, with use and owner where they are given. Offline, forbidden and unlike
+// the vCPUs of its hardware threads, with use and owner where they are given. Below a domain are the services
+// at home there, some of them where they are many. Offline, forbidden and unlike
 // cores are marked and explained.
 //
 // Lines end in '\n'. None is longer than `width` unless a single column is. Characters that no name has
 // (model/name.h) become '?'; long labels are cut.
 std::string render_topology(const model::Topology& topology, const RenderOptions& options = {});
+
+// The kind of the domains that services share, by a berth.status/1 document.
+model::DomainKind shared_domain_of(const Document& status);
 
 // One line each, under a heading, and a table of their links if any is known; nothing without GPUs.
 void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style);

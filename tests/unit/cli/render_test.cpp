@@ -349,6 +349,7 @@ TEST(RenderPlan, ShowsHomesAndTheCoresBesideThem) {
   const std::string text = text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
   EXPECT_THAT(text, HasSubstr("web       1     2-3      1.50  0.2500  at home in LLC 1, as before\n"));
   EXPECT_THAT(text, HasSubstr("  beside services in domain 1: 1 core, vCPUs 3\n"));
+  EXPECT_THAT(text, HasSubstr("  homes            | web\n"));
 }
 
 TEST(RenderPlan, SetsTheScoreAgainstThatOfTheSameLoadUnpinned) {

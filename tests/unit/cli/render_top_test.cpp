@@ -73,6 +73,7 @@ TEST(RenderTop, ShowsHomesWhereAnyServiceHasOne) {
   with_home.workloads["workloads"][2]["isolation"] = "shared";
   with_home.workloads["workloads"][2]["home"] = "0";
   EXPECT_THAT(shown(with_home), HasSubstr("  HOME\n"));
+  EXPECT_THAT(shown(with_home), HasSubstr("  homes      web\n"));
   EXPECT_THAT(shown(frame()), Not(HasSubstr("HOME")));
 }
 

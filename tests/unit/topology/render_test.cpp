@@ -146,6 +146,39 @@ TEST(Render, LabelsStandBelowTheirVcpus) {
             "                    web        web a-very-lo~   ?[31mbad\n");
 }
 
+TEST(Render, HomesStandBelowTheirDomain) {
+  RenderOptions options;
+  options.homes = {{"web", {0}}, {"a-very-long-name", {0, 1}}, {"\x1b[31mbad", {1}}, {"nowhere", {7}}};
+  EXPECT_EQ(render_topology(synthetic("package:1 l3:2 core:2 pu:1"), options),
+            "1 socket, 2 LLC domains, 1 NUMA node, 4 cores, 4 vCPUs\n"
+            "\n"
+            "socket 0   4 cores, 4 vCPUs, NUMA 0\n"
+            "             LLC 0      | LLC 1\n"
+            "  core        0  1      |  2  3\n"
+            "  vCPU        0  1      |  2  3\n"
+            "  homes      a-very-lo~ | ?[31mbad\n"
+            "             web        | a-very-lo~\n");
+}
+
+TEST(Render, HomesInSocketsStandBelowEachOfTheirCaches) {
+  RenderOptions options;
+  options.homes = {{"web", {1}}};
+  options.home_kind = model::DomainKind::socket;
+  const std::string text = render_topology(synthetic("package:2 l3:2 core:2 pu:1"), options);
+  EXPECT_EQ(text.find("homes", text.find("homes") + 1), std::string::npos) << text;
+  EXPECT_NE(text.find("  homes      web        | web\n"), std::string::npos) << text;
+}
+
+TEST(Render, ManyHomesAreCounted) {
+  RenderOptions options;
+  for (int i = 10; i < 40; ++i) options.homes[fmt::format("web-{}", i)] = {0};
+  const std::string text = render_topology(synthetic("package:1 l3:1 core:2 pu:1"), options);
+  EXPECT_NE(text.find("  homes      web-10\n             web-11\n             web-12\n"
+                      "             +27 more\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Render, LabelsDoNotObeyTheirMaker) {
   RenderOptions options;
   options.labels = {{0, "\xE2\x80\xAEgpj"},
@@ -211,6 +244,7 @@ RC_GTEST_PROP(Render, HoldsEveryVcpuAndFits, ()) {
     if (topology.find(cpu) != nullptr)
       options.labels[cpu] = *rc::gen::element<std::string>("w", "db", "batch-jobs-x");
   }
+  if (*rc::gen::arbitrary<bool>()) options.homes = {{"a-long-service", {0, 1, 2}}, {"web", {0}}};
   const auto plain = render_topology(topology, options);
   // The first lines are prose of their own length.
   RC_ASSERT(longest_line(plain.substr(plain.find("\nsocket"))) <= static_cast<std::size_t>(options.width));
