@@ -14,9 +14,9 @@
 namespace berth::policies {
 
 // A domain leaves so many times the services' use to the services.
-inline constexpr double kServicesShare = 1.5;
+inline constexpr double kServicesShare = 1.35;
 // No core is added for so long after one was taken away.
-inline constexpr double kCalm_s = 5;
+inline constexpr double kCalm_s = 2;
 // Nor unless so many times the use leave it, so that noise about the edge of a core moves nothing.
 inline constexpr double kToGrow = 1.02;
 // So long after the last loss a domain that services left is as any other one. A service that starts again

@@ -230,13 +230,13 @@ TEST(LevelsOverTime, NoiseAboutTheSizeOfItsPlaceMovesNoPin) {
   EXPECT_EQ(machine.actions_in(300), 0U);
 }
 
-TEST(LevelsOverTime, ANewServiceTakesCoresForFiveSecondsAtLeast) {
+TEST(LevelsOverTime, ANewServiceTakesCoresForTwoSecondsAtLeast) {
   Machine machine({});
   machine.batch(1);
   machine.tick();
   machine.service("web", 4, steady(0.1));
   EXPECT_EQ(findings(machine.tick()).best_effort.domains.at(0).cores, 1);
-  EXPECT_EQ(machine.actions_in(4), 0U);
+  EXPECT_EQ(machine.actions_in(1), 0U);
   EXPECT_EQ(machine.actions_in(10), 2U) << "one core at a time";
 }
 
@@ -267,7 +267,7 @@ TEST(LevelsOverTime, AServiceThatCrashesInALoopCostsFewWrites) {
       machine.stop("crash");
       actions += machine.actions_in(half_s);
     }
-    EXPECT_LE(actions, 50U) << half_s;
+    EXPECT_LE(actions, 60U) << half_s;
   }
 }
 
@@ -277,7 +277,7 @@ TEST(LevelsOverTime, AnOscillatingUseCostsLessThanAWriteEachTick) {
     machine.batch(1);
     machine.service("web", 1, turns(77, half_s));
     machine.actions_in(60);
-    EXPECT_LE(machine.actions_in(200), 140U) << half_s;
+    EXPECT_LE(machine.actions_in(200), 150U) << half_s;
   }
 }
 
