@@ -45,4 +45,9 @@ const Document::array_t& list_of(const Document& object, const char* name) {
   return value.is_array() ? value.get_ref<const Document::array_t&>() : nothing;
 }
 
+model::DomainKind shared_domain_of(const Document& status) {
+  const bool sockets = text_of(member(status, "interference"), "shared_domain") == "socket";
+  return sockets ? model::DomainKind::socket : model::DomainKind::llc;
+}
+
 }  // namespace berth::cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/problem.h"
+#include "model/topology.h"
 
 #include <optional>
 #include <string>
@@ -25,5 +26,8 @@ std::optional<double> number_of(const Document& object, const char* name);
 bool flag_of(const Document& object, const char* name);
 // The elements of an array member; empty for anything else.
 const Document::array_t& list_of(const Document& object, const char* name);
+
+// The kind of the domains that services share, by a berth.status/1 document.
+model::DomainKind shared_domain_of(const Document& status);
 
 }  // namespace berth::cli

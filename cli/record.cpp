@@ -5,7 +5,6 @@
 #include "cli/input.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
-#include "cli/render_topology.h"
 #include "config/units.h"
 #include "model/count_text.h"
 #include "model/json.h"

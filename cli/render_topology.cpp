@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -41,7 +42,7 @@ struct CoreColumn {  // a core
 struct CacheGroup {  // columns that share a last-level cache and a NUMA node
   std::string title;
   std::vector<CoreColumn> columns;
-  std::set<std::string> homes = {};  // of services, as they are drawn
+  std::set<std::string> homes = {};  // of services
 };
 
 // Some columns of a group, as many as fit a line.
@@ -122,6 +123,8 @@ class Drawing {
   std::string summary(const std::vector<Socket>& sockets) const;
   std::string socket_text(const Socket& socket);
   std::vector<std::vector<Piece>> lines_of(const Socket& socket) const;
+  std::string row_text(std::string_view title, const std::vector<Piece>& pieces,
+                       const std::function<Drawn(const Piece&)>& text_of) const;
   std::string line_text(const std::vector<Piece>& pieces);
   std::set<std::string> homes_of(const std::vector<CoreColumn>& columns) const;
   std::string homes_text(const std::vector<Piece>& pieces) const;
@@ -299,38 +302,45 @@ Drawn Drawing::number(const Cpu& cpu) {
   return {owner != nullptr ? coloured(text, fmt::format("1;{}", colour_of_.at(*owner))) : text, text.size()};
 }
 
+// One line over all pieces: `text_of` gives what stands in a piece. A line without any is left out.
+std::string Drawing::row_text(std::string_view title, const std::vector<Piece>& pieces,
+                              const std::function<Drawn(const Piece&)>& text_of) const {
+  std::string text = fmt::format("{}{:<{}}", kIndent, title, kRowTitle);
+  bool any = false;
+  for (const Piece& piece : pieces) {
+    if (&piece != &pieces.front()) text += kDivider;
+    const Drawn drawn = text_of(piece);
+    any = any || drawn.width > 0;
+    const auto width = piece_width(piece);
+    text += drawn.text + std::string(width - std::min(width, drawn.width), ' ');
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return any ? text + '\n' : std::string();
+}
+
 std::string Drawing::line_text(const std::vector<Piece>& pieces) {
-  // One row over all pieces; `cell_of` gives the text under a core. Rows without any cell are left out.
+  // `cell_of` gives the text under a core.
   const auto row = [&](std::string_view title, const auto& cell_of) {
-    std::string text = fmt::format("{}{:<{}}", kIndent, title, kRowTitle);
-    bool any = false;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const Piece& piece = pieces[i];
+    return row_text(title, pieces, [&](const Piece& piece) {
       const auto width = cell_width(*piece.group);
-      if (i > 0) text += kDivider;
+      Drawn all;
+      bool any = false;
       for (std::size_t c = 0; c < piece.count; ++c) {
         const Drawn cell = cell_of(piece.group->columns[piece.first + c]);
         any = any || cell.width > 0;
-        text += std::string(1 + width - cell.width, ' ') + cell.text;
+        all.text += std::string(1 + width - cell.width, ' ') + cell.text;
+        all.width += 1 + width;
       }
-      text += std::string(piece_width(piece) - piece.count * (width + 1), ' ');
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    return any ? text + '\n' : std::string();
+      return any ? all : Drawn{};
+    });
   };
 
-  std::string out;
-  if (!pieces.front().group->title.empty()) {
-    std::string titles = fmt::format("{}{:<{}}", kIndent, "", kRowTitle);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (i > 0) titles += kDivider;
-      const auto& title = pieces[i].group->title;
-      const auto text = pieces[i].first == 0 ? title : title + ", continued";
-      titles += fmt::format(" {:<{}}", text, std::max(piece_width(pieces[i]), std::size_t{1}) - 1);
-    }
-    titles.erase(titles.find_last_not_of(' ') + 1);
-    out += titles + '\n';
-  }
+  std::string out = row_text("", pieces, [](const Piece& piece) {
+    const auto& title = piece.group->title;
+    if (title.empty()) return Drawn{};
+    const auto text = ' ' + (piece.first == 0 ? title : title + ", continued");
+    return Drawn{text, width_of(text)};
+  });
   out += row("core", [&](const CoreColumn& column) {
     auto text = std::to_string(column.threads.front()->core);
     const auto width = text.size();
@@ -369,10 +379,9 @@ std::set<std::string> Drawing::homes_of(const std::vector<CoreColumn>& columns) 
   for (const model::Domain& domain : topology_.domains(options_.home_kind)) {
     if (!domain.cpus.intersects(cpus)) continue;
     for (const auto& [name, home] : options_.homes) {
-      if (home.contains(domain.id)) names.insert(shortened(name));
+      if (!name.empty() && home.contains(domain.id)) names.insert(name);
     }
   }
-  names.erase("");
   return names;
 }
 
@@ -380,7 +389,8 @@ std::set<std::string> Drawing::homes_of(const std::vector<CoreColumn>& columns) 
 std::vector<std::string> home_lines(const std::set<std::string>& names, std::size_t width) {
   std::vector<std::string> lines;
   std::size_t left = names.size();
-  for (const std::string& name : names) {
+  for (const std::string& full : names) {
+    const std::string name = shortened(full);
     if (!lines.empty() && width_of(lines.back()) + 1 + width_of(name) <= width) {
       lines.back() += ' ' + name;
     } else if (lines.size() < kHomeLines) {
@@ -396,25 +406,14 @@ std::vector<std::string> home_lines(const std::set<std::string>& names, std::siz
 
 // Below the last cores of a domain.
 std::string Drawing::homes_text(const std::vector<Piece>& pieces) const {
-  std::vector<std::vector<std::string>> columns;
-  std::size_t height = 0;
-  for (const Piece& piece : pieces) {
-    const bool last = piece.first + piece.count == piece.group->columns.size();
-    columns.push_back(last ? home_lines(piece.group->homes, piece_width(piece) - 1)
-                           : std::vector<std::string>());
-    height = std::max(height, columns.back().size());
-  }
   std::string out;
-  for (std::size_t row = 0; row < height; ++row) {
-    std::string text = fmt::format("{}{:<{}}", kIndent, row == 0 ? "homes" : "", kRowTitle);
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (i > 0) text += kDivider;
-      const std::string cell = ' ' + (row < columns[i].size() ? columns[i][row] : std::string());
-      const auto width = piece_width(pieces[i]);
-      text += cell + std::string(width - std::min(width, width_of(cell)), ' ');
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    out += text + '\n';
+  for (std::size_t row = 0; row <= kHomeLines; ++row) {
+    out += row_text(row == 0 ? "homes" : "", pieces, [row, this](const Piece& piece) {
+      const bool last = piece.first + piece.count == piece.group->columns.size();
+      if (!last) return Drawn{};
+      const auto lines = home_lines(piece.group->homes, piece_width(piece) - 1);
+      return row < lines.size() ? Drawn{' ' + lines[row], 1 + width_of(lines[row])} : Drawn{};
+    });
   }
   return out;
 }
@@ -472,11 +471,6 @@ std::string Drawing::legend() const {
 }
 
 }  // namespace
-
-model::DomainKind shared_domain_of(const Document& status) {
-  const bool sockets = text_of(member(status, "interference"), "shared_domain") == "socket";
-  return sockets ? model::DomainKind::socket : model::DomainKind::llc;
-}
 
 std::string render_topology(const Topology& topology, const RenderOptions& options) {
   return Drawing(topology, options).draw();

@@ -23,15 +23,12 @@ struct RenderOptions {
 
 // Draws sockets, their LLC domains side by side, and in each domain its cores as columns. Below a core are
 // the vCPUs of its hardware threads, with use and owner where they are given. Below a domain are the services
-// at home there, some of them where they are many. Offline, forbidden and unlike
-// cores are marked and explained.
+// at home there, some of them where they are many. Offline, forbidden and unlike cores are marked and
+// explained.
 //
 // Lines end in '\n'. None is longer than `width` unless a single column is. Characters that no name has
 // (model/name.h) become '?'; long labels are cut.
 std::string render_topology(const model::Topology& topology, const RenderOptions& options = {});
-
-// The kind of the domains that services share, by a berth.status/1 document.
-model::DomainKind shared_domain_of(const Document& status);
 
 // One line each, under a heading, and a table of their links if any is known; nothing without GPUs.
 void render_gpus(std::ostream& out, const std::vector<model::Gpu>& gpus, const Style& style);
@@ -41,8 +38,7 @@ void render_gpus(std::ostream& out, const Document& status, const Style& style);
 // The processors of a large host on few lines: each LLC domain's vCPUs as one character each, ascending. '0'
 // to '9' are the tenths of time that it is busy, '?' is unknown. 'x' is offline, '!' is a vCPU that berth may
 // not use. `use` is a share 0..1. With `owners`, by vCPU, a line below has a letter for the owner of each
-// vCPU,
-// '.' for none, and the last line names the owners; one that has no letter left is '#'.
+// vCPU, '.' for none, and the last line names the owners; one that has no letter left is '#'.
 std::string render_vcpu_map(const model::Topology& topology, const std::map<int, double>& use,
                             const Style& style, const std::map<int, std::string>& owners = {});
 

@@ -169,11 +169,11 @@ TEST(Render, HomesInSocketsStandBelowEachOfTheirCaches) {
   EXPECT_NE(text.find("  homes      web        | web\n"), std::string::npos) << text;
 }
 
-TEST(Render, ManyHomesAreCounted) {
+TEST(Render, ManyHomesAreCountedByTheirFullNames) {
   RenderOptions options;
-  for (int i = 10; i < 40; ++i) options.homes[fmt::format("web-{}", i)] = {0};
+  for (int i = 10; i < 40; ++i) options.homes[fmt::format("{}{}", i < 12 ? "web-" : "web-server-", i)] = {0};
   const std::string text = render_topology(synthetic("package:1 l3:1 core:2 pu:1"), options);
-  EXPECT_NE(text.find("  homes      web-10\n             web-11\n             web-12\n"
+  EXPECT_NE(text.find("  homes      web-10\n             web-11\n             web-serve~\n"
                       "             +27 more\n"),
             std::string::npos)
       << text;
