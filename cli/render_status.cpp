@@ -169,7 +169,9 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   line("workloads", fmt::format("{} latency-sensitive, {} best-effort, {} left alone",
                                 whole(workloads, "latency-sensitive"), whole(workloads, "best-effort"),
                                 whole(workloads, "left_alone")));
-  line("score", format_number(number_of(status, "score_node"), 4) + " (0: no workload disturbs another)");
+  const auto score = number_of(status, "score_node");
+  line("score", score ? format_number(score, 4) + " (0: no workload disturbs another)"
+                      : std::string("- (no service has vCPUs of its own)"));
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
   render_owned_cpus(line, status);

@@ -128,6 +128,8 @@ StatusReport Answers::status_report() const {
   report.workloads = counts_;
   report.score_node = score_node();
   report.best_effort_cpus = best_effort_cpus();
+  if (const auto& found = from_.plan.findings.interference)
+    report.best_effort_domains = found->best_effort.domains;
   report.owned_cpus = snapshot.owned_cpus;
   report.gpus = gpu_reports(snapshot);
   report.held = count_held(from_.enforcement.holdings());
@@ -414,8 +416,10 @@ model::Result<void> Answers::reload() { return daemon_.reload(); }
 std::string Answers::version() const { return BERTH_VERSION; }
 
 std::optional<double> Answers::score_node() const {
-  if (!from_.plan.findings.interference) return std::nullopt;
-  return from_.plan.findings.interference->score_node;
+  const auto& found = from_.plan.findings.interference;
+  // It is about instances with vCPUs of their own. Where all of them share, it says nothing.
+  if (!found || (found->instances.empty() && !found->shared.empty())) return std::nullopt;
+  return found->score_node;
 }
 
 std::string Answers::best_effort_cpus() const {

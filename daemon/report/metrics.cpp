@@ -132,6 +132,11 @@ void add_node(Families& families, const StatusReport& status) {
                  status.workloads.left_alone);
   families.gauge("berth_node_score", "Interference score of the node; 0 if no workload disturbs another.",
                  status.score_node);
+  for (const auto& [domain, cores] : status.best_effort_domains) {
+    families.gauge("berth_best_effort_vcpus",
+                   "vCPUs that best-effort work may use in a domain where services share.",
+                   static_cast<double>(cores.cpus.size()), {{"domain", std::to_string(domain)}});
+  }
   const auto held = [&](model::HeldCause cause, std::size_t number) {
     families.gauge("berth_held_limits", "CPU quotas and memory limits that berth holds, by cause.",
                    static_cast<double>(number), {{"cause", model::to_string(cause)}});
@@ -193,6 +198,13 @@ void add_workloads(Families& families, const std::vector<WorkloadFigures>& workl
     families.counter("berth_workload_cpu_usage_seconds_total", "CPU time since its cgroup was made.",
                      *workload.cpu_time_s, labels_of(workload));
   }
+  for (const auto& workload : workloads) {
+    if (!workload.isolation) continue;
+    auto labels = labels_of(workload);
+    labels.push_back({"isolation", model::to_string(*workload.isolation)});
+    families.gauge("berth_workload_isolation_info", "Always 1; the isolation of the service is its label.", 1,
+                   std::move(labels));
+  }
   using Figures = WorkloadFigures;
   using Figure = std::optional<double>;
   each("berth_workload_cpu_cores", "Mean cores used over the last tick.",
@@ -250,6 +262,7 @@ std::vector<WorkloadFigures> workload_figures(const Tick& tick) {
     figures.id = workload.id;
     figures.service = workload.service;
     figures.workload_class = workload.workload_class;
+    figures.isolation = isolation_of(tick, workload);
     figures.cpu_time_s = workload.cpu_time_s;
     figures.vcpus = vcpus_asked_for(tick, workload);
     const Limits limits = limits_of(workload, tick.holdings);

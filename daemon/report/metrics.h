@@ -17,6 +17,7 @@ struct WorkloadFigures {
   std::string id;
   std::string service;
   model::WorkloadClass workload_class = model::WorkloadClass::best_effort;
+  std::optional<model::Isolation> isolation;  // of a service
   std::optional<double> cpu_cores;
   std::optional<double> cpu_time_s;  // since its cgroup was made
   std::optional<std::uint64_t> memory_bytes;

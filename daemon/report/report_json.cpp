@@ -223,6 +223,11 @@ const model::PlacedInstance* placed_instance(const model::Plan& plan, const std:
   return found == instances.end() ? nullptr : &found->second;
 }
 
+std::optional<model::Isolation> isolation_of(const Tick& tick, const model::Workload& workload) {
+  if (workload.workload_class != model::WorkloadClass::latency_sensitive) return std::nullopt;
+  return workload.isolation.value_or(tick.isolation);
+}
+
 std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const std::string& id) {
   std::vector<model::ServiceWarning> warnings;
   if (!plan.findings.interference) return warnings;
@@ -320,12 +325,6 @@ json priority_json(const model::Snapshot& snapshot, const model::Workload& workl
   return priority ? json(to_string(*priority)) : json(nullptr);
 }
 
-// Null for best-effort work.
-json isolation_json(const Tick& tick, const model::Workload& workload) {
-  if (workload.workload_class != model::WorkloadClass::latency_sensitive) return nullptr;
-  return model::to_string(workload.isolation.value_or(tick.isolation));
-}
-
 const model::SharedInstance* shared_instance(const model::Plan& plan, const std::string& id) {
   if (!plan.findings.interference) return nullptr;
   const auto& shared = plan.findings.interference->shared;
@@ -346,6 +345,7 @@ std::string workloads_json(const Tick& tick) {
     const bool managed = left_alone == nullptr;
     const auto* instance = placed_instance(tick.plan, workload.id);
     const auto* shared = shared_instance(tick.plan, workload.id);
+    const auto isolation = isolation_of(tick, workload);
     const Limits limits = limits_of(workload, tick.holdings);
     json item = {{"id", workload.id},
                  {"service", workload.service},
@@ -353,7 +353,7 @@ std::string workloads_json(const Tick& tick) {
                  {"kind", cgroup::to_string(found->second.kind)},
                  {"matched_by", found->second.matched_by},
                  {"vcpus", nullable(vcpus_asked_for(tick, workload))},
-                 {"isolation", isolation_json(tick, workload)},
+                 {"isolation", isolation ? json(model::to_string(*isolation)) : json(nullptr)},
                  {"home", shared == nullptr ? json(nullptr) : json(shared->home.to_string())},
                  {"overridden", overridden_keys(tick, workload.id)},
                  {"pinned_cpus", pinned_cpus(tick, workload.id)},

@@ -59,6 +59,7 @@ struct StatusReport {
   WorkloadCounts workloads;
   std::optional<double> score_node;
   std::string best_effort_cpus;
+  std::map<int, model::BestEffortCores> best_effort_domains;  // of the last plan, by domain
   // Of the last plan; of workloads that berth leaves alone with that reason.
   std::vector<model::WorkloadFinding> unplaceable;
   std::vector<model::OwnedCpus> owned_cpus;     // by other programs
@@ -103,6 +104,9 @@ struct Tick {
 // vCPUs that a workload requests, also where it is left alone. In a snapshot such a workload requests none,
 // so that no policy counts it in.
 std::optional<int> vcpus_asked_for(const Tick& tick, const model::Workload& workload);
+
+// The level of a service, by its rule or by the settings; nullopt for best-effort work.
+std::optional<model::Isolation> isolation_of(const Tick& tick, const model::Workload& workload);
 
 // The plan's warnings of a workload.
 std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const std::string& id);

@@ -43,6 +43,7 @@ StatusReport busy_daemon() {
   gpu.other_processes = 2;
   status.gpus = {{gpu, {"web"}}};
   status.score_node = 0.0825;
+  status.best_effort_domains = {{0, {.cpus = {0, 1, 4, 5}, .cores = 2}}, {3, {.cpus = {}, .cores = 0}}};
   status.undo_records = 4;
   status.held = {2, 3, 1};
   status.stragglers = 3;
@@ -62,6 +63,7 @@ WorkloadFigures known_workload() {
   workload.id = "system.slice/web@1.service";
   workload.service = "web";
   workload.workload_class = model::WorkloadClass::latency_sensitive;
+  workload.isolation = model::Isolation::vcpus;
   workload.cpu_cores = 1.5;
   workload.cpu_time_s = 90.5;
   workload.memory_bytes = 1'073'741'824;
@@ -138,6 +140,26 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   EXPECT_EQ(capabilities, (std::map<std::string, double>{{"cgroup-v2", 1}, {"llc", 0}}));
 }
 
+TEST(Metrics, CountWhatBestEffortWorkMayUseInEachDomain) {
+  const auto families = parse_exposition(metrics_text(busy_daemon(), {}));
+  std::map<std::string, double> vcpus;
+  for (const auto& sample : families.at("berth_best_effort_vcpus").samples)
+    vcpus[sample.labels.at("domain")] = sample.value;
+  EXPECT_EQ(vcpus, (std::map<std::string, double>{{"0", 4}, {"3", 0}}));
+}
+
+TEST(Metrics, NameTheIsolationOfServicesAlone) {
+  const auto service = known_workload();
+  auto batch = service;
+  batch.id = "batch.slice";
+  batch.isolation = std::nullopt;
+  const auto families = parse_exposition(metrics_text(busy_daemon(), {batch, service}));
+  EXPECT_EQ(only(families, "berth_workload_isolation_info"), 1);
+  const auto& labels = families.at("berth_workload_isolation_info").samples.at(0).labels;
+  EXPECT_EQ(labels.at("isolation"), "vcpus");
+  EXPECT_EQ(labels.at("workload"), service.id);
+}
+
 TEST(Metrics, AreInBaseUnits) {
   const auto families = parse_exposition(metrics_text(busy_daemon(), {known_workload()}));
   const std::map<std::string, double> expected{{"cpu_cores", 1.5},
@@ -161,7 +183,7 @@ TEST(Metrics, AreInBaseUnits) {
       {"workload", "system.slice/web@1.service"}, {"service", "web"}, {"class", "latency-sensitive"}};
   std::size_t found = 0;
   for (const auto& [name, family] : families) {
-    if (!name.starts_with("berth_workload_")) continue;
+    if (!name.starts_with("berth_workload_") || name.ends_with("_info")) continue;
     ++found;
     EXPECT_DOUBLE_EQ(only(families, name), expected.at(name.substr(15))) << name;
     EXPECT_EQ(family.samples.at(0).labels, labels) << name;
