@@ -162,6 +162,8 @@ void render_pool(std::ostream& out, const Document& workload, const Style& style
     say(out, fmt::format("shares {} with all best-effort work; they are {} busy", shared,
                          format_share(number_of(pool, "utilisation"))));
   }
+  if (const auto reserved = text_of(pool, "reserved"); !reserved.empty())
+    say(out, fmt::format("not vCPUs {}, which are reserved", reserved));
   const Document& domains = member(pool, "domains");
   if (domains.is_object()) {
     for (const auto& [id, left] : domains.items()) {

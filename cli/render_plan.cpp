@@ -186,6 +186,9 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
     out << "  beside services in domain " << domain << ": " << model::count_text(left.cores, "core")
         << (left.cpus.empty() ? "" : ", vCPUs " + left.cpus.to_string()) << "\n";
   }
+  if (const model::CpuSet& reserved = findings.best_effort.reserved; !reserved.empty())
+    out << "  not vCPUs " << reserved.to_string() << ", which are reserved\n";
+  if (!findings.shared_reserved.empty()) out << "  reserved ones too, as berth may use no others\n";
   list_findings(out, style, "Cannot be confined", findings.unconfined);
   std::vector<model::WorkloadFinding> waiting;
   for (const auto& [id, it] : findings.waiting) {

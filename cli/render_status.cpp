@@ -215,6 +215,13 @@ void render_status(std::ostream& out, const Document& status, double now, const 
     line("", "rejected: " + error, Colour::red);
   }
   render_unused_rules(line, config);
+  if (const std::string reserved = text_of(status, "reserved_cpus"); !reserved.empty())
+    line("reserved", fmt::format("vCPUs {}, which best-effort work is kept off", reserved));
+  if (const std::string shared = text_of(status, "shared_reserved_cpus"); !shared.empty()) {
+    line("reserved",
+         fmt::format("best-effort work runs on vCPUs {} all the same, as berth may use no others", shared),
+         Colour::yellow);
+  }
   if (const std::string absent = text_of(status, "absent_reserved_cpus"); !absent.empty()) {
     line("reserved",
          fmt::format("interference.reserved_cpus names vCPUs {}, which this host does not have", absent),

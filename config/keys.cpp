@@ -243,6 +243,7 @@ void add_eviction_specs(std::vector<KeySpec<Settings>>& specs) {
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
   using policies::BestEffortPriority;
+  using policies::Reserved;
   using policies::Search;
   using policies::Weighting;
   std::vector<KeySpec<Settings>> specs;
@@ -323,6 +324,9 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       +[](Settings & s) -> auto& { return interference(s).isolation; }));
   specs.push_back(cpulist_key<Settings>(
       "interference.reserved_cpus", +[](Settings & s) -> auto& { return interference(s).reserved_cpus; }));
+  specs.push_back(choice_key<Settings, Reserved>(
+      "interference.reserved", {{"strict", Reserved::strict}, {"shared", Reserved::shared}},
+      +[](Settings & s) -> auto& { return interference(s).reserved; }));
   specs.push_back(integer_key<Settings>(
       "interference.be_min_cpus", 1, model::kMaxCpu + 1,
       +[](Settings & s) -> auto& { return interference(s).be_min_cpus; }));

@@ -27,6 +27,7 @@ constexpr const char* kThrottled = "is throttled by its CPU quota";
 constexpr const char* kNothingToEvict = "nothing to evict";
 // Another such name.
 constexpr const char* kAbsentReserved = "absent reserved vCPUs";
+constexpr const char* kSharedReserved = "shared reserved vCPUs";
 
 }  // namespace
 
@@ -64,6 +65,14 @@ void Announcer::findings(const model::Plan& plan, const MayAnnounce& may_announc
             "correct the list in the configuration",
             absent.to_string());
       current.insert(kAbsentReserved);
+    }
+    if (const auto& shared = plan.findings.interference->shared_reserved; !shared.empty()) {
+      if (said_findings_.count(kSharedReserved) == 0)
+        os::log_warning(
+            "interference.reserved_cpus names all vCPUs {} that berth may use, so best-effort work runs on "
+            "them; take some off the list in the configuration",
+            shared.to_string());
+      current.insert(kSharedReserved);
     }
     for (const auto& [id, waiting] : plan.findings.interference->waiting) {
       say("waits for vCPUs", {.workload = id,

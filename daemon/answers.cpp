@@ -169,6 +169,8 @@ std::string Answers::status_json() {
   report.unplaceable = unplaceable();
   if (const auto& found = from_.plan.findings.interference) {
     report.warnings = found->warnings;
+    report.reserved = found->best_effort.reserved;
+    report.shared_reserved = found->shared_reserved;
     report.absent_reserved = found->absent_reserved;
   }
   return daemon::status_json(report);

@@ -65,6 +65,9 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
     if (!found->absent_reserved.empty())
       fmt::print("interference.reserved_cpus names vCPUs {}, which this host does not have\n",
                  found->absent_reserved.to_string());
+    if (!found->shared_reserved.empty())
+      fmt::print("best-effort work runs on the reserved vCPUs {}, as berth may use no others\n",
+                 found->shared_reserved.to_string());
     for (const auto& item : found->unconfined)
       fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
     for (const auto& [id, waiting] : found->waiting)

@@ -48,6 +48,7 @@ void fields(Io& io, Of<Io, BestEffortPool>& pool) {
   io.required("cpus", pool.cpus, as::cpulist);
   io.required("utilisation", pool.utilisation, as::fraction);
   io.if_set("domains", pool.domains, AsByDomain(as::object));
+  io.if_set("reserved", pool.reserved, as::cpulist);
 }
 
 template <typename Io>
@@ -86,6 +87,7 @@ void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.optional("waiting", findings.waiting, as::by_name(as::object));
   io.optional("warnings", findings.warnings, as::list(as::object));
   io.if_set("absent_reserved", findings.absent_reserved, as::cpulist);
+  io.if_set("shared_reserved", findings.shared_reserved, as::cpulist);
 }
 
 }  // namespace berth::model

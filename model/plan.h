@@ -157,6 +157,7 @@ struct WorkloadFinding {
 struct BestEffortPool {
   CpuSet cpus;
   std::map<int, BestEffortCores> domains = {};  // by the id of a domain in which shared instances are at home
+  CpuSet reserved = {};                         // kept from best-effort work by interference.reserved
   double utilisation = 0;                       // 0..1
   friend bool operator==(const BestEffortPool&, const BestEffortPool&) = default;
 };
@@ -179,7 +180,10 @@ struct InterferenceFindings {
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
   std::map<std::string, WaitingInstance> waiting = {};  // by workload id
   std::vector<ServiceWarning> warnings = {};            // ascending by workload, then by cause
-  CpuSet absent_reserved = {};  // vCPUs of interference.reserved_cpus that the host does not have
+  // Of interference.reserved_cpus: vCPUs that the host does not have, and those that best-effort work runs on
+  // in spite of `reserved`, because berth may use no others.
+  CpuSet absent_reserved = {};
+  CpuSet shared_reserved = {};
   friend bool operator==(const InterferenceFindings&, const InterferenceFindings&) = default;
 };
 

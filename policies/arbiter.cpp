@@ -6,6 +6,7 @@
 #include "policies/limit_change.h"
 #include "policies/memory_nodes.h"
 #include "policies/vcpus/pin_check.h"
+#include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -142,7 +143,7 @@ class CoolDown {
  public:
   CoolDown(const model::Snapshot& snapshot, const PolicySettings& settings,
            const std::set<std::string>& sharing)
-      : topology_(snapshot.topology), settings_(settings), now_(snapshot.time) {
+      : snapshot_(snapshot), settings_(settings), now_(snapshot.time) {
     model::CpuSet seen;
     for (const model::Workload& workload : snapshot.workloads) {
       if (workload.workload_class != model::WorkloadClass::latency_sensitive) continue;
@@ -158,12 +159,12 @@ class CoolDown {
       return false;
     if (workload.cpus.is_subset_of(wanted) || wanted.is_subset_of(workload.cpus)) return false;
     if (workload.cpus.intersects(contested_)) return false;
-    if (!node_) node_.emplace(topology_, settings_.interference.shared_domain);
+    if (!node_) node_ = node_to_plan(snapshot_, settings_.interference);
     return check_pin(*node_, settings_.interference, workload).stands();
   }
 
  private:
-  const model::Topology& topology_;
+  const model::Snapshot& snapshot_;
   std::optional<Node> node_;  // made at the first question
   const PolicySettings& settings_;
   double now_;

@@ -273,6 +273,8 @@ std::string status_json(const StatusReport& report) {
        {"unplaceable", unplaceable_list(report.unplaceable)},
        {"owned_cpus", owned_list(report.owned_cpus)},
        {"warnings", warning_list(report.warnings)},
+       {"reserved_cpus", report.reserved.to_string()},
+       {"shared_reserved_cpus", report.shared_reserved.to_string()},
        {"absent_reserved_cpus", report.absent_reserved.to_string()},
        {"gpus", gpu_list(report.gpus)},
        {"stragglers", report.stragglers},

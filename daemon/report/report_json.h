@@ -64,7 +64,10 @@ struct StatusReport {
   std::vector<model::WorkloadFinding> unplaceable;
   std::vector<model::OwnedCpus> owned_cpus;     // by other programs
   std::vector<model::ServiceWarning> warnings;  // of the last plan
-  model::CpuSet absent_reserved;                // of interference.reserved_cpus, likewise
+  // Of interference.reserved_cpus, likewise: kept from best-effort work, not kept from it, not there.
+  model::CpuSet reserved;
+  model::CpuSet shared_reserved;
+  model::CpuSet absent_reserved;
   std::vector<GpuReport> gpus;
   HeldCounts held;
   std::size_t stragglers = 0;

@@ -62,16 +62,18 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
   const model::CpuSet pool = with_domains(occupancy.node(), unowned, beside_shared);
   if (!beside_shared.empty())
     state.utilisation = std::min(1.0, demand.use_cores / std::max(1.0, static_cast<double>(pool.size())));
-  proposal.findings.best_effort = {.cpus = pool, .domains = beside_shared, .utilisation = state.utilisation};
-  // Those of instances, of other programs, and those that shared services need.
-  const model::CpuSet owned = owned_by_instances(occupancy) | of_others | (unowned - pool);
+  const model::CpuSet& reserved = occupancy.node().reserved();
+  proposal.findings.best_effort = {
+      .cpus = pool, .domains = beside_shared, .reserved = reserved, .utilisation = state.utilisation};
+  // Those of instances, of other programs, reserved ones, and those that shared services need.
+  const model::CpuSet owned = owned_by_instances(occupancy) | of_others | reserved | (unowned - pool);
   const bool instances = occupancy.placed_count() > 0 || !beside_shared.empty();
   model::CpuSet damped_apart;
   for (const auto& [domain, left] : beside_shared) damped_apart |= left.cpus;
   std::string pool_text = describe(occupancy, demand, state, pool);
   if (!of_others.empty())
     pool_text += fmt::format("; vCPUs {} belong to other programs' containers", of_others.to_string());
-
+  pool_text += reserved_text(occupancy.node());
   if (!(unowned - pool).empty())
     pool_text += fmt::format("; services without vCPUs of their own need {}", (unowned - pool).to_string());
 
@@ -92,8 +94,8 @@ void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& dem
     } else if (allowed && !allowed->intersects(owned) && (target.empty() || !instances)) {
       unpin = fmt::format("its allowed CPUs {} share none with any owner", allowed->to_string());
     } else if (target.empty()) {
-      unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}", allowed->to_string(),
-                          pool.to_string());
+      unpin = fmt::format("its allowed CPUs {} share none with the best-effort pool {}{}",
+                          allowed->to_string(), pool.to_string(), reserved_text(occupancy.node()));
       proposal.findings.unconfined.push_back({.workload = workload->id, .reason = *unpin});
     } else if (workload->cpus != target) {
       const std::string limits =

@@ -23,9 +23,9 @@ struct Hold {
 // workloads to it. Also adds the workloads that cannot be confined. Where no vCPU is owned, pins are lifted
 // instead (docs/decisions/pinning.md, best-effort pool). `workloads` ascending by id.
 // `of_others`: open_to_all(). `beside_shared`: of best_effort_cores(), which replace the pool in their
-// domains. A workload is left as it is if its owner keeps it off all owned vCPUs already, and if berth leaves
-// it alone. A pin that `hold` holds gets no more vCPUs, except those of `beside_shared`, which are damped by
-// their own rule.
+// domains. Reserved vCPUs of the node count as owned. A workload is left as it is if its owner keeps it off
+// all owned vCPUs already, and if berth leaves it alone. A pin that `hold` holds gets no more vCPUs, except
+// those of `beside_shared`, which are damped by their own rule.
 void confine_best_effort(const Occupancy& occupancy, const BestEffortDemand& demand,
                          const std::vector<const model::Workload*>& workloads, const model::CpuSet& of_others,
                          const std::map<int, model::BestEffortCores>& beside_shared, const Hold& hold,

@@ -104,7 +104,7 @@ void keep_off_owned(std::vector<Homeless> homeless, const Node& node, const CpuS
                     InterferenceProposal& proposal) {
   std::sort(homeless.begin(), homeless.end(),
             [](const Homeless& a, const Homeless& b) { return is_older(*a.workload, *b.workload); });
-  CpuSet usable;
+  CpuSet usable = node.reserved();
   for (int position = 0; position < node.size(); ++position) {
     if (node.usable(position)) usable.insert(node.cpu(position));
   }

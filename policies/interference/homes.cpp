@@ -78,7 +78,7 @@ class Homes {
   explicit Homes(const HomeSearch& search)
       : search_(search),
         places_(places_of(search)),
-        reachable_(usable_cpus(search.occupancy.node()) | search.of_others) {}
+        reachable_(usable_cpus(search.occupancy.node()) | search.off_limits) {}
 
   // A home of before that has any vCPU left.
   bool stands(const SharedRequest& request) const {

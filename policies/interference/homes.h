@@ -15,9 +15,11 @@
 namespace berth::policies {
 
 struct HomeSearch {
-  const Occupancy& occupancy;          // with all instances that own vCPUs
-  const model::CpuSet& withheld;       // usable vCPUs without an owner that services may not use
-  const model::CpuSet& of_others;      // open_to_all()
+  const Occupancy& occupancy;     // with all instances that own vCPUs
+  const model::CpuSet& withheld;  // vCPUs that no instance owns, and services may not use
+  // Of these, those that are not usable, though an unpinned service would run there: open_to_all(), and
+  // Node::reserved().
+  const model::CpuSet& off_limits;
   double best_effort_cores = 0;        // use of best-effort work
   const std::set<std::string>& wider;  // services whose home is to become wider
   const Hold& hold;                    // of pins

@@ -17,6 +17,7 @@
 #include "policies/level.h"
 #include "policies/usage.h"
 #include "policies/vcpus/pin_check.h"
+#include "policies/vcpus/pool.h"
 #include "policies/vcpus/score.h"
 #include "policies/vcpus/search.h"
 
@@ -366,15 +367,15 @@ void report_scores(const Queue& queue, const Placement& placement, const NodeSco
 // The homes of services without vCPUs of their own, and the cores that best-effort work has beside them.
 std::map<int, model::BestEffortCores> plan_shared(
     const model::Snapshot& snapshot, const InterferenceSettings& settings, const BestEffortDemand& demand,
-    const model::CpuSet& of_others, const std::set<std::string>& wider, const Hold& hold,
+    const model::CpuSet& off_limits, const std::set<std::string>& wider, const Hold& hold,
     const std::vector<SharedRequest>& requests, const Occupancy& occupancy, InterferenceProposal& proposal) {
   const model::CpuSet reserved =
-      settings.reserved_cpus | slower_cpus_to_leave(occupancy, settings.reserved_cpus | of_others, requests);
-  const model::CpuSet withheld = reserved | of_others;
+      settings.reserved_cpus | slower_cpus_to_leave(occupancy, settings.reserved_cpus | off_limits, requests);
+  const model::CpuSet withheld = reserved | off_limits;
   auto& homes = proposal.findings.shared;
   homes = choose_homes({.occupancy = occupancy,
                         .withheld = withheld,
-                        .of_others = of_others,
+                        .off_limits = off_limits,
                         .best_effort_cores = demand.use_cores,
                         .wider = wider,
                         .hold = hold},
@@ -400,7 +401,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   proposal.findings.weighting = to_string(settings.weighting);
   proposal.findings.search = to_string(settings.search);
 
-  const Node node(snapshot.topology, settings.shared_domain);
+  const Node node = node_to_plan(snapshot, settings);
   const BestEffortDemand demand = best_effort_demand(workloads, settings);
   const Waits asking = find_waits(snapshot, workloads, node, settings, grown, repin_cooldown_s);
   const auto keep = [&](const std::set<std::string>& in_vain) {
@@ -438,6 +439,10 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
     if (queue.requests[i].whole_cores && !placement.occupancy.placed(i))
       placement.reasons[i] = std::exchange(queue.instances[i].settled, {});
   }
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    if (queue.instances[i].workload != nullptr && !placement.occupancy.placed(i))
+      placement.reasons[i] += reserved_text(node);
+  }
   if (nothing_is_left_to_services(snapshot)) {
     for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
       if (!placement.occupancy.placed(i)) placement.reasons[i] = kAllOwned;
@@ -453,9 +458,10 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   keep_off_owned(std::move(homeless), node, owned_by_instances(placement.occupancy) | of_others,
                  snapshot.time, proposal);
   const Hold hold{.now = snapshot.time, .cooldown_s = repin_cooldown_s};
-  const auto beside_shared = plan_shared(snapshot, settings, demand, of_others, waits.wider, hold,
-                                         queue.shared, placement.occupancy, proposal);
+  const auto beside_shared = plan_shared(snapshot, settings, demand, of_others | node.reserved(), waits.wider,
+                                         hold, queue.shared, placement.occupancy, proposal);
   proposal.findings.absent_reserved = settings.reserved_cpus - snapshot.topology.all();
+  proposal.findings.shared_reserved = strictly_reserved(snapshot, settings) - node.reserved();
   unpin_undeclared(workloads, settings, proposal.actions);
   report_scores(queue, placement, evaluate(placement.occupancy, settings.weighting, demand),
                 proposal.findings);

@@ -16,6 +16,9 @@ enum class Search { window, optimal };
 // The priority of best-effort work while any service runs (docs/decisions/priority.md).
 enum class BestEffortPriority { idle, weight, leave };
 
+// Whether best-effort work is kept off `reserved_cpus` as well.
+enum class Reserved { strict, shared };
+
 // The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
 // docs/decisions/interference.md.
 struct InterferenceSettings {
@@ -26,6 +29,7 @@ struct InterferenceSettings {
   model::Isolation isolation = model::Isolation::shared;  // of services whose rule says nothing
   bool allow_cross_socket = false;
   model::CpuSet reserved_cpus{};
+  Reserved reserved = Reserved::strict;
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};

@@ -65,7 +65,7 @@ BestEffortLoad load_of(const std::vector<const Workload*>& workloads, const Node
       const int cpu = node.cpu(at);
       const bool may = !workload->cpus.empty()  ? workload->cpus.contains(cpu)
                        : workload->allowed_cpus ? workload->allowed_cpus->contains(cpu)
-                                                : node.usable(at);
+                                                : node.usable(at) || node.reserved().contains(cpu);
       if (may) where.push_back(at);
     }
     double cores = 0;

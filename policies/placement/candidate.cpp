@@ -6,6 +6,7 @@
 #include "model/json.h"
 #include "model/placement_findings.h"
 #include "policies/placement/gpus.h"
+#include "policies/vcpus/pool.h"
 
 #include <algorithm>
 #include <cmath>
@@ -155,9 +156,9 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
       return "declares no vcpus; a pin needs their number";
     case Lack::cpu: {
       const double free = std::max(0.0, on.free_cores(bin, request.workload_class));
-      return fmt::format("asks {}; {:.3g} of {:.4g} are free",
+      return fmt::format("asks {}; {:.3g} of {:.4g} are free{}",
                          model::count_text(request.vcpus.value_or(0), "vCPU"), free,
-                         on.total_cores(bin, request.workload_class));
+                         on.total_cores(bin, request.workload_class), reserved_text(on.node()));
     }
     case Lack::memory:
       if (on.total_memory_bytes() == 0) {

@@ -65,7 +65,7 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings,
            const model::Advertised& advertised)
     : name_(snapshot.host),
       settings_(&settings),
-      node_(std::make_shared<Node>(snapshot.topology, settings.interference.shared_domain)),
+      node_(std::make_shared<const Node>(node_to_plan(snapshot, settings.interference))),
       occupancy_(*node_, {}),
       withheld_(settings.interference.reserved_cpus | of_any_owner(snapshot.owned_cpus)),
       unowned_(node_->usable_count()),
@@ -86,7 +86,9 @@ Host::Host(const model::Snapshot& snapshot, const PolicySettings& settings,
 void Host::add_bins(const model::Snapshot& snapshot) {
   std::map<int, Bin> bins;
   for (const model::Cpu& cpu : snapshot.topology.cpus()) {
-    if (cpu.online && cpu.allowed) bins[cpu.numa].cpus.insert(cpu.cpu);
+    if (!cpu.online || !cpu.allowed) continue;
+    Bin& bin = bins[cpu.numa];
+    if (!node_->reserved().contains(cpu.cpu)) bin.cpus.insert(cpu.cpu);
   }
   for (const model::Gpu& gpu : snapshot.topology.gpus()) {
     if (gpu.numa) bins[*gpu.numa];

@@ -3,6 +3,7 @@
 
 #include "policies/level.h"
 #include "policies/vcpus/pin_check.h"
+#include "policies/vcpus/pool.h"
 
 #include <algorithm>
 
@@ -49,7 +50,7 @@ Domains::Domains(const model::Snapshot& snapshot, const InterferenceSettings& se
     : snapshot_(snapshot), settings_(settings) {}
 
 const Node& Domains::node() const {
-  if (!node_) node_.emplace(snapshot_.topology, settings_.shared_domain);
+  if (!node_) node_ = node_to_plan(snapshot_, settings_);
   return *node_;
 }
 

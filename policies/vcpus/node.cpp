@@ -6,12 +6,15 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <utility>
 
 #include <fmt/core.h>
 
 namespace berth::policies {
 
-Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
+Node::Node(const model::Topology& topology, model::DomainKind shared_domain, model::CpuSet reserved)
+    : reserved_(std::move(reserved)) {
+  reserved_ &= topology.usable();
   lone_sockets_ = topology.lone_sockets();
   const bool by_llc = shared_domain == model::DomainKind::llc && topology.has_llc();
   std::map<int, int> dense_core;
@@ -23,8 +26,9 @@ Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
     cpus_.push_back(cpu.cpu);
     position_.resize(static_cast<std::size_t>(cpu.cpu) + 1, -1);
     position_[cpu.cpu] = position;
-    usable_.push_back(cpu.allowed ? 1 : 0);
-    usable_count_ += cpu.allowed ? 1 : 0;
+    const bool usable = cpu.allowed && !reserved_.contains(cpu.cpu);
+    usable_.push_back(usable ? 1 : 0);
+    usable_count_ += usable ? 1 : 0;
     const auto [core, added] = dense_core.emplace(cpu.core, core_count());
     if (added) core_threads_.emplace_back();
     core_.push_back(core->second);
@@ -44,6 +48,7 @@ Node::Node(const model::Topology& topology, model::DomainKind shared_domain) {
   regions_.push_back(std::move(whole));
   for (const int cpu : topology.window_order()) {
     const int at = position(cpu);
+    if (!usable(at)) continue;
     regions_.back().window.push_back(at);
     regions_[domain_[at]].window.push_back(at);
     if (by_llc) regions_[socket_[at]].window.push_back(at);
@@ -70,7 +75,7 @@ void Node::add_kinds(const model::Topology& topology) {
   const auto capacity = [](const model::Cpu& cpu) { return cpu.efficiency.value_or(-1); };
   std::map<int, int, std::greater<>> kinds;  // most capacity first
   for (const model::Cpu& cpu : topology.cpus()) {
-    if (topology.usable().contains(cpu.cpu)) kinds.emplace(capacity(cpu), 0);
+    if (topology.usable().contains(cpu.cpu) && !reserved_.contains(cpu.cpu)) kinds.emplace(capacity(cpu), 0);
   }
   int next = 0;
   for (auto& [rank, kind] : kinds) kind = next++;

@@ -19,10 +19,12 @@ struct Region {
 
 // The topology as dense arrays, for code that visits vCPUs millions of times. A *position* numbers the online
 // vCPUs 0..size()-1, ascending by vCPU number; cores and regions are numbered densely too. Scores count every
-// online vCPU; only usable ones are given out (docs/decisions/pinning.md, domains).
+// online vCPU; only usable ones are given out (docs/decisions/pinning.md, domains). Policies make it by
+// node_to_plan().
 class Node {
  public:
-  Node(const model::Topology& topology, model::DomainKind shared_domain);
+  // `reserved`: vCPUs that are not usable either.
+  Node(const model::Topology& topology, model::DomainKind shared_domain, model::CpuSet reserved = {});
 
   // Online vCPUs.
   int size() const { return static_cast<int>(cpus_.size()); }
@@ -31,6 +33,8 @@ class Node {
   // -1 for a vCPU that is unknown or offline.
   int position(int cpu) const;
   bool usable(int position) const { return usable_[position] != 0; }
+  // vCPUs that are not usable only because they are reserved.
+  const model::CpuSet& reserved() const { return reserved_; }
 
   int core(int position) const { return core_[position]; }
   int core_count() const { return static_cast<int>(core_threads_.size()); }
@@ -74,6 +78,7 @@ class Node {
   std::vector<int> cpus_;
   std::vector<int> position_;  // by vCPU number
   std::vector<char> usable_;
+  model::CpuSet reserved_;
   std::vector<int> core_;
   std::vector<int> kind_;
   std::vector<model::CpuSet> kinds_;

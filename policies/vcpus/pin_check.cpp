@@ -23,7 +23,8 @@ std::string check_vcpus(const Node& node, const InterferenceSettings& settings,
   for (const int cpu : cpus) {
     const int position = node.position(cpu);
     if (position < 0) return fmt::format("vCPU {} is offline", cpu);
-    if (!node.usable(position)) return fmt::format("berth may not use vCPU {}", cpu);
+    if (!node.usable(position) && !node.reserved().contains(cpu))
+      return fmt::format("berth may not use vCPU {}", cpu);
   }
   if (workload.allowed_cpus && !cpus.is_subset_of(*workload.allowed_cpus)) {
     return fmt::format("it may not use vCPUs {} any more", (cpus - *workload.allowed_cpus).to_string());
@@ -68,7 +69,7 @@ PinCheck check_cores(const Node& node, const InterferenceSettings& settings, con
   for (const int position : node.positions(workload.cpus)) {
     int threads = 0;
     for (const int thread : node.core_threads(node.core(position))) {
-      if (!node.usable(thread)) continue;
+      if (!node.usable(thread) && !node.reserved().contains(node.cpu(thread))) continue;
       ++threads;
       if (!workload.cpus.contains(node.cpu(thread)))
         return fault(fmt::format("vCPU {} is of a core that it has not all of", node.cpu(position)));

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/vcpus/pool.h"
 
+#include <utility>
+
+#include <fmt/core.h>
+
 namespace berth::policies {
 
 model::CpuSet best_effort_pool(const Occupancy& occupancy, const BestEffortDemand& demand) {
@@ -36,6 +40,23 @@ model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus) {
   model::CpuSet cpus;
   for (const model::OwnedCpus& owned : owned_cpus) cpus |= owned.cpus;
   return cpus;
+}
+
+model::CpuSet strictly_reserved(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
+  if (settings.reserved == Reserved::shared || settings.reserved_cpus.empty()) return {};
+  // Those of other programs are usable only if there are no others (docs/decisions/pinning.md).
+  return (settings.reserved_cpus & snapshot.topology.usable()) - of_any_owner(snapshot.owned_cpus);
+}
+
+std::string reserved_text(const Node& node) {
+  const model::CpuSet& reserved = node.reserved();
+  return reserved.empty() ? std::string() : fmt::format("; vCPUs {} are reserved", reserved.to_string());
+}
+
+Node node_to_plan(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
+  model::CpuSet reserved = strictly_reserved(snapshot, settings);
+  if (reserved == snapshot.topology.usable()) reserved = {};
+  return {snapshot.topology, settings.shared_domain, std::move(reserved)};
 }
 
 }  // namespace berth::policies

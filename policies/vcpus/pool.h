@@ -4,8 +4,10 @@
 
 #include "model/cpu_set.h"
 #include "model/snapshot.h"
+#include "policies/settings.h"
 #include "policies/vcpus/occupancy.h"
 
+#include <string>
 #include <vector>
 
 namespace berth::policies {
@@ -22,5 +24,16 @@ model::CpuSet open_to_all(const std::vector<model::OwnedCpus>& owned_cpus);
 
 // The vCPUs of other programs, of whatever kind.
 model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus);
+
+// Of `reserved_cpus`, those that berth could use otherwise and best-effort work is to be kept off. None with
+// Reserved::shared. Pure.
+model::CpuSet strictly_reserved(const model::Snapshot& snapshot, const InterferenceSettings& settings);
+
+// "; vCPUs 0-1 are reserved", for the reason why work finds too few; empty if the node has none.
+std::string reserved_text(const Node& node);
+
+// The vCPUs as all policies plan with them, so that an admission counts none that the plan would not give.
+// Without the strictly reserved ones, unless there are no others: best-effort work has to run somewhere.
+Node node_to_plan(const model::Snapshot& snapshot, const InterferenceSettings& settings);
 
 }  // namespace berth::policies

@@ -20,7 +20,7 @@ struct FreeCores {
   int vcpus = 0;
 };
 
-// The cores of which the request may have every usable thread.
+// The cores of which the request may have every usable thread. None of a core with a reserved one.
 FreeCores free_cores(const Occupancy& occupancy, const InterferenceSettings& settings,
                      const PlacementRequest& request, int region) {
   const Node& node = occupancy.node();
@@ -34,7 +34,7 @@ FreeCores free_cores(const Occupancy& occupancy, const InterferenceSettings& set
     const std::vector<int>& all = node.core_threads(node.core(position));
     std::vector<int> threads;
     std::copy_if(all.begin(), all.end(), std::back_inserter(threads),
-                 [&](int at) { return node.usable(at); });
+                 [&](int at) { return node.usable(at) || node.reserved().contains(node.cpu(at)); });
     if (threads.empty() || threads.front() != position) continue;
     if (!std::all_of(threads.begin(), threads.end(), may_have)) continue;
     free.vcpus += static_cast<int>(threads.size());

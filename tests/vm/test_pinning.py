@@ -194,9 +194,31 @@ def test_a_cpuset_that_the_slice_does_not_allow_is_not_given(berth: Berth) -> No
 
 def test_reserved_vcpus_are_never_given_out(berth: Berth) -> None:
     start_mixed_load(berth)
-    berth.start("enforce", extra='[interference]\nreserved_cpus = "0,2,4,6"')
+    berth.start("enforce", extra='[interference]\nreserved_cpus = "0,4"')
     berth.wait_pinned(LS1, LS2)
-    assert not (cpus_of(berth.cpuset(LS1)) | cpus_of(berth.cpuset(LS2))) & {0, 2, 4, 6}
+    assert not (cpus_of(berth.cpuset(LS1)) | cpus_of(berth.cpuset(LS2))) & {0, 4}
+
+
+def test_best_effort_work_never_runs_on_reserved_vcpus(berth: Berth) -> None:
+    spin = "python3 -c 'while True: pass'"
+    berth.start_units({BE1: spin, BE2: spin})
+    berth.start("enforce", extra='[interference]\nreserved_cpus = "0,4"')
+    berth.wait_pinned(BE1, BE2)  # though no service runs
+    assert set(berth.cpusets(BE1, BE2).values()) == {"1-3,5-7"}
+    watch = f"cd /sys/fs/cgroup/system.slice; cat {BE1}/cpuset.cpus.effective {BE2}/cpuset.cpus.effective; "
+    # The 39th field is the vCPU that a task ran on last.
+    watch += f"for i in $(seq 20); do for task in $(cat {BE1}/cgroup.procs {BE2}/cgroup.procs); do cut -d ' ' -f 39 /proc/$task/stat; done; sleep 0.1; done"
+    *effective, ran_on = berth.guest.run(f"{watch} | sort -u | paste -sd ,").stdout.splitlines()
+    assert effective == ["1-3,5-7", "1-3,5-7"]
+    assert cpus_of(ran_on) <= {1, 2, 3, 5, 6, 7}
+    assert "not vCPUs 0,4, which are reserved" in berth.guest.run("berthctl plan").stdout
+    assert berth.json("status")["reserved_cpus"] == "0,4"
+    berth.configure("enforce", extra='[interference]\nreserved_cpus = "0,4"\nreserved = "shared"')
+    berth.wait_for_cpuset(BE1, "")
+    berth.configure("enforce", extra='[interference]\nreserved_cpus = "0-3"')
+    berth.wait_for_cpuset(BE1, "4-7")
+    berth.stop()
+    assert set(berth.cpusets(BE1, BE2).values()) == {""}
 
 
 def test_a_vcpu_taken_offline_is_left_and_its_owner_moved(berth: Berth) -> None:

@@ -214,6 +214,11 @@ TEST_F(RenderExplanation, BestEffortWorkShowsWhatItDoesNotUse) {
   EXPECT_THAT(text, HasSubstr("CPU: uses 20 % of its allocation at most, 1.25 cores could be taken"));
 }
 
+TEST_F(RenderExplanation, BestEffortWorkSaysWhichVcpusAreReserved) {
+  workload.pool = model::BestEffortPool{.cpus = model::CpuSet::range(2, 7), .reserved = {0, 1}};
+  EXPECT_THAT(text_of(explanation), HasSubstr("not vCPUs 0-1, which are reserved"));
+}
+
 TEST_F(RenderExplanation, WhoPaysIsNamedWithHowMuchAndWhy) {
   workload.payers = {{.workload = "batch/x",
                       .held = {.cause = model::HeldCause::lent, .since = 900, .changed_at = 950},

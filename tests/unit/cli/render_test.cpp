@@ -133,6 +133,16 @@ TEST(RenderStatus, NamesReservedVcpusThatTheHostLacks) {
   EXPECT_THAT(shown(status()), Not(HasSubstr("reserved")));
 }
 
+TEST(RenderStatus, SaysWhetherBestEffortWorkIsKeptOffReservedVcpus) {
+  Document document = status();
+  document["reserved_cpus"] = "0-1";
+  EXPECT_THAT(shown(document),
+              HasSubstr("\n  reserved      vCPUs 0-1, which best-effort work is kept off\n"));
+  document["reserved_cpus"] = "";
+  document["shared_reserved_cpus"] = "0-7";
+  EXPECT_THAT(shown(document), HasSubstr("best-effort work runs on vCPUs 0-7 all the same"));
+}
+
 TEST(RenderStatus, ManyServicesWithoutVcpusAreCounted) {
   Document document = status();
   for (int i = 1; i <= 7; ++i)
@@ -350,6 +360,21 @@ TEST(RenderPlan, ShowsHomesAndTheCoresBesideThem) {
   EXPECT_THAT(text, HasSubstr("web       1     2-3      1.50  0.2500  at home in LLC 1, as before\n"));
   EXPECT_THAT(text, HasSubstr("  beside services in domain 1: 1 core, vCPUs 3\n"));
   EXPECT_THAT(text, HasSubstr("  homes            | web\n"));
+}
+
+TEST(RenderPlan, SaysWhichVcpusAreReserved) {
+  model::Snapshot snapshot;
+  snapshot.topology = topology::from_synthetic("package:1 core:4 pu:1").value();
+  model::Plan plan;
+  auto& findings = plan.findings.interference.emplace();
+  findings.best_effort = {.cpus = {2, 3}, .reserved = {0, 1}, .utilisation = 0.5};
+  const auto shown = [&] {
+    return text_of_render([&](std::ostream& out) { render_plan(out, plan, snapshot, {}); });
+  };
+  EXPECT_THAT(shown(), HasSubstr("vCPUs 2-3, 50 % busy\n  not vCPUs 0-1, which are reserved\n"));
+  findings.best_effort = {.cpus = {0, 1, 2, 3}, .utilisation = 0.5};
+  findings.shared_reserved = {0, 1, 2, 3};
+  EXPECT_THAT(shown(), HasSubstr("vCPUs 0-3, 50 % busy\n  reserved ones too, as berth may use no others\n"));
 }
 
 TEST(RenderPlan, SetsTheScoreAgainstThatOfTheSameLoadUnpinned) {

@@ -54,6 +54,7 @@ TEST(Keys, NameTheDefaultsOfTheProgram) {
   EXPECT_EQ(text_of("safety.be_quota_rise"), "0.1");
   EXPECT_EQ(text_of("interference.weighting"), "\"overlap\"");
   EXPECT_EQ(text_of("interference.reserved_cpus"), "\"\"");
+  EXPECT_EQ(text_of("interference.reserved"), "\"strict\"");
   EXPECT_EQ(text_of("interference.be_avoid_siblings"), "false");
 }
 

@@ -104,5 +104,14 @@ TEST(AnnouncerTest, ReservedVcpusThatTheHostLacksAreSaidOnce) {
   EXPECT_EQ(said(announcer, plan, true), "");
 }
 
+TEST(AnnouncerTest, ReservedVcpusThatBestEffortWorkRunsOnAreSaidOnce) {
+  model::Plan plan;
+  plan.findings.interference.emplace().shared_reserved = model::CpuSet::range(0, 3);
+  Announcer announcer;
+  EXPECT_NE(said(announcer, plan, true).find("reserved_cpus names all vCPUs 0-3 that berth may use"),
+            std::string::npos);
+  EXPECT_EQ(said(announcer, plan, true), "");
+}
+
 }  // namespace
 }  // namespace berth::daemon

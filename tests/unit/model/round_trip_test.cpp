@@ -114,6 +114,8 @@ InterferenceFindings some_interference() {
   if (*gen::arbitrary<bool>())
     findings.warnings.push_back({.workload = "web", .cause = WarningCause::priority, .reason = "why"});
   if (*gen::arbitrary<bool>()) findings.absent_reserved = CpuSet::range(20, 23);
+  if (*gen::arbitrary<bool>()) findings.shared_reserved = CpuSet::range(0, 3);
+  if (*gen::arbitrary<bool>()) findings.best_effort.reserved = CpuSet::range(0, 1);
   for (int more = *gen::inRange(0, 3); more > 0; --more) {
     WaitingInstance& waiting = findings.waiting[*testing::names()];
     waiting.runq_latency_s = *testing::amounts(60);

@@ -39,6 +39,11 @@ model::Topology hybrid_host() {
 
 model::CpuSet cpus(const std::string& cpulist) { return model::CpuSet::parse(cpulist).value(); }
 
+model::CpuSet given_out(const model::Topology& topology, const InterferenceSettings& settings) {
+  const model::CpuSet rest = topology.usable() - settings.reserved_cpus;
+  return settings.reserved == Reserved::shared || rest.empty() ? topology.usable() : rest;
+}
+
 model::Snapshot snapshot_of(model::Topology topology) {
   return {.host = "test",
           .time = 1000,

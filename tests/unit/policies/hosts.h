@@ -28,6 +28,8 @@ model::Topology hybrid_host();
 
 model::CpuSet cpus(const std::string& cpulist);
 model::Snapshot snapshot_of(model::Topology topology);
+// The usable vCPUs that a plan gives out: without reserved ones that best-effort work is kept off as well.
+model::CpuSet given_out(const model::Topology& topology, const InterferenceSettings& settings);
 
 // Running since `created`, and asks for vCPUs of its own; its service is named like itself.
 model::Workload latency_sensitive(const std::string& id, int vcpus, double created = 0);

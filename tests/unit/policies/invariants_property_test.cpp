@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of every plan, for any node.
 #include "policies/decide.h"
+#include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
@@ -36,9 +37,9 @@ bool inside_one(const std::vector<model::Domain>& domains, const model::CpuSet& 
                      [&](const model::Domain& domain) { return cpus.is_subset_of(domain.cpus); });
 }
 
-std::size_t largest(const std::vector<model::Domain>& domains) {
+std::size_t largest(const std::vector<model::Domain>& domains, const model::CpuSet& given) {
   std::size_t most = 0;
-  for (const model::Domain& domain : domains) most = std::max(most, domain.cpus.size());
+  for (const model::Domain& domain : domains) most = std::max(most, (domain.cpus & given).size());
   return most;
 }
 
@@ -48,12 +49,13 @@ RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
   const testing::RandomCase node = any_case();
   const InterferenceSettings& settings = node.settings.interference;
   const model::Topology& topology = node.snapshot.topology;
+  const model::CpuSet given = testing::given_out(topology, settings);
   const auto findings = *decide(node.snapshot, node.settings).findings.interference;
   model::CpuSet owned;
   for (const auto& [id, instance] : findings.instances) {
     RC_ASSERT(!instance.cpus.intersects(owned));
     owned |= instance.cpus;
-    RC_ASSERT(instance.cpus.is_subset_of(topology.usable()));
+    RC_ASSERT(instance.cpus.is_subset_of(given));
     RC_ASSERT(!instance.cpus.intersects(settings.reserved_cpus));
     const std::size_t size = instance.cpus.size();
     if (const model::Workload* workload = find(node.snapshot, id)) {
@@ -62,9 +64,9 @@ RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
       RC_ASSERT((!workload->allowed_cpus || instance.cpus.is_subset_of(*workload->allowed_cpus)));
     }
     const auto& domains = topology.domains(settings.shared_domain);
-    if (size <= largest(domains)) {
+    if (size <= largest(domains, given)) {
       RC_ASSERT(inside_one(domains, instance.cpus));
-    } else if (size <= largest(topology.sockets())) {
+    } else if (size <= largest(topology.sockets(), given)) {
       RC_ASSERT(inside_one(topology.sockets(), instance.cpus));
     } else {
       RC_ASSERT(settings.allow_cross_socket);
@@ -73,7 +75,8 @@ RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
   const model::CpuSet& pool = findings.best_effort.cpus;
   RC_ASSERT(!pool.intersects(owned));
   const std::size_t least = static_cast<std::size_t>(std::max(1, settings.be_min_cpus));
-  RC_ASSERT(pool.size() >= std::min(least, topology.usable().size()));
+  RC_ASSERT(pool.is_subset_of(given));
+  RC_ASSERT(pool.size() >= std::min(least, given.size()));
 }
 
 // By both searches.
@@ -114,23 +117,78 @@ RC_GTEST_PROP(PlanProperty, ConfinesEveryBestEffortWorkloadToThePoolOrSaysWhyNot
     if (age >= 0 && age < 3 * node.settings.safety.repin_cooldown_s) held[workload.id] = workload.cpus;
   }
   testing::apply(plan, node.snapshot);
-  model::CpuSet owned;
+  model::CpuSet owned = findings.best_effort.reserved;
   for (const auto& [id, instance] : findings.instances) owned |= instance.cpus;
   std::set<std::string> unconfined;
   for (const auto& finding : findings.unconfined) unconfined.insert(finding.workload);
   for (const model::Workload& workload : node.snapshot.workloads) {
     if (workload.workload_class != model::WorkloadClass::best_effort) continue;
-    if (findings.instances.empty() || unconfined.contains(workload.id)) {
-      RC_ASSERT(
-          (workload.cpus.empty() || (findings.instances.empty() && held[workload.id] == workload.cpus)));
+    if (owned.empty() || unconfined.contains(workload.id)) {
+      RC_ASSERT((workload.cpus.empty() || (owned.empty() && held[workload.id] == workload.cpus)));
     } else if (workload.cpus.empty()) {
-      // It may run on no vCPU of an instance.
+      // It may run on no vCPU of an instance, and on no reserved one.
       RC_ASSERT(workload.allowed_cpus.has_value());
       RC_ASSERT(!workload.allowed_cpus->intersects(owned));
     } else {
       RC_ASSERT(workload.cpus.is_subset_of(findings.best_effort.cpus));
     }
   }
+}
+
+// With few or many of them, and by the search that places all instances together.
+testing::RandomCase case_with_reserved_vcpus() {
+  testing::RandomCase node = any_case();
+  InterferenceSettings& settings = node.settings.interference;
+  const double share = *rc::gen::element(0.1, 0.4, 0.9);
+  testing::Draws draws(*testing::any_seed());
+  for (const int cpu : node.snapshot.topology.all()) {
+    if (draws.chance(share)) settings.reserved_cpus.insert(cpu);
+  }
+  settings.reserved = Reserved::strict;
+  settings.search = *rc::gen::element(Search::window, Search::optimal);
+  settings.budget_s = 0.001;
+  settings.isolation =
+      *rc::gen::element(model::Isolation::shared, model::Isolation::vcpus, model::Isolation::cores);
+  return node;
+}
+
+RC_GTEST_PROP(PlanProperty, KeepsAllWorkOffReservedVcpusWhileThereAreOthers, ()) {
+  testing::RandomCase node = case_with_reserved_vcpus();
+  const model::CpuSet reserved = node.settings.interference.reserved_cpus;
+  const model::CpuSet given = testing::given_out(node.snapshot.topology, node.settings.interference);
+  const model::Plan plan = decide(node.snapshot, node.settings);
+  const auto& findings = *plan.findings.interference;
+  const bool all = given.intersects(reserved);
+  RC_CLASSIFY(all, "all are reserved");
+  RC_ASSERT(findings.best_effort.reserved ==
+            (all ? model::CpuSet() : reserved & node.snapshot.topology.usable()));
+  RC_ASSERT(findings.shared_reserved == (all ? given : model::CpuSet()));
+  for (const auto& [id, instance] : findings.instances) RC_ASSERT(!instance.cpus.intersects(reserved));
+  for (const auto& [id, instance] : findings.shared) RC_ASSERT(!instance.cpus.intersects(reserved));
+  std::set<std::string> unconfined;
+  for (const auto& finding : findings.unconfined) unconfined.insert(finding.workload);
+  testing::apply(plan, node.snapshot);
+  for (const model::Workload& workload : node.snapshot.workloads) {
+    if (all || workload.workload_class != model::WorkloadClass::best_effort) continue;
+    const model::CpuSet may = workload.allowed_cpus.value_or(node.snapshot.topology.usable());
+    const model::CpuSet runs = workload.cpus.empty() ? may : workload.cpus;
+    if (unconfined.contains(workload.id)) {
+      RC_ASSERT(workload.cpus.empty());
+      RC_ASSERT(!may.intersects(findings.best_effort.cpus));
+    } else {
+      RC_ASSERT(!runs.intersects(findings.best_effort.reserved));
+    }
+  }
+}
+
+// In the state that follows as well.
+RC_GTEST_PROP(PlanProperty, WithReservedVcpusHasNothingMoreToDoOnceItIsCarriedOut, ()) {
+  testing::RandomCase node = case_with_reserved_vcpus();
+  node.settings.interference.search = Search::window;
+  node.settings.interference.isolation = model::Isolation::vcpus;
+  const std::vector<std::string> only{"interference"};
+  testing::apply(decide(node.snapshot, node.settings, only), node.snapshot);
+  RC_ASSERT(decide(node.snapshot, node.settings, only).actions.empty());
 }
 
 RC_GTEST_PROP(PlanProperty, ReachesWhatItsFindingsShow, ()) {

@@ -21,6 +21,7 @@ using ::testing::IsEmpty;
 using testing::latency_sensitive;
 using testing::pinned;
 using testing::pins;
+using ::testing::SizeIs;
 using testing::snapshot_of;
 
 // Four cores with two threads each; an instance of two vCPUs on 0-1.
@@ -132,10 +133,76 @@ TEST(BestEffort, GetsTheSiblingsAllTheSameWhereTooFewWouldBeLeft) {
               HasSubstr("siblings of owned vCPUs are not spared: 4 would be left, be_min_cpus is 5"));
 }
 
-TEST(BestEffort, MayUseReservedVcpus) {
+TEST(BestEffort, MayUseReservedVcpusThatAreShared) {
   model::Snapshot snapshot = one_instance();
   snapshot.workloads.push_back(best_effort("batch"));
-  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("6-7")}).actions), ElementsAre("batch=2-7"));
+  const InterferenceSettings settings{.reserved_cpus = cpus("6-7"), .reserved = Reserved::shared};
+  const InterferenceProposal proposal = propose_pins(snapshot, settings);
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-7"));
+  EXPECT_TRUE(proposal.findings.best_effort.reserved.empty());
+  EXPECT_TRUE(proposal.findings.shared_reserved.empty());
+}
+
+TEST(BestEffort, IsKeptOffReservedVcpus) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  const InterferenceProposal proposal = propose_pins(snapshot, {.reserved_cpus = cpus("6-7")});
+  EXPECT_THAT(pins(proposal.actions), ElementsAre("batch=2-5"));
+  EXPECT_THAT(proposal.actions.front().reason, HasSubstr("vCPUs 6-7 are reserved"));
+  EXPECT_EQ(proposal.findings.best_effort.reserved, cpus("6-7"));
+}
+
+TEST(BestEffort, IsKeptOffReservedVcpusWhileNoServiceRuns) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {best_effort("a"), pinned(best_effort("b"), "0-7")};
+  snapshot.workloads.push_back(best_effort("elsewhere"));
+  snapshot.workloads.back().allowed_cpus = cpus("2-3");
+  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("0,4")}).actions),
+              ElementsAre("a=1-3,5-7", "b=1-3,5-7"));
+}
+
+TEST(BestEffort, ThatMayRunOnReservedVcpusAloneIsNotConfined) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads.push_back(best_effort("batch"));
+  snapshot.workloads.back().allowed_cpus = cpus("6");
+  const InterferenceProposal proposal = propose_pins(snapshot, {.reserved_cpus = cpus("6-7")});
+  EXPECT_THAT(pins(proposal.actions), IsEmpty());
+  ASSERT_THAT(proposal.findings.unconfined, SizeIs(1));
+  EXPECT_EQ(proposal.findings.unconfined.front().reason,
+            "its allowed CPUs 6 share none with the best-effort pool 2-5; vCPUs 6-7 are reserved");
+}
+
+TEST(BestEffort, RunsOnReservedVcpusWhereThereAreNoOthers) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {best_effort("batch")};
+  const InterferenceProposal proposal = propose_pins(snapshot, {.reserved_cpus = cpus("0-9")});
+  EXPECT_THAT(pins(proposal.actions), IsEmpty());
+  EXPECT_EQ(proposal.findings.best_effort.cpus, cpus("0-7"));
+  EXPECT_EQ(proposal.findings.shared_reserved, cpus("0-7"));
+}
+
+TEST(BestEffort, KeepsBeMinCpusBesideReservedVcpus) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {latency_sensitive("web", 5), best_effort("batch")};
+  const InterferenceSettings shared{
+      .reserved_cpus = cpus("6-7"), .reserved = Reserved::shared, .be_min_cpus = 2};
+  EXPECT_THAT(pins(propose_pins(snapshot, shared).actions), ElementsAre("web=0-4", "batch=5-7"));
+  const InterferenceSettings strict{.reserved_cpus = cpus("6-7"), .be_min_cpus = 2};
+  EXPECT_THAT(propose_pins(snapshot, strict).findings.unplaceable, SizeIs(1));
+}
+
+// They would be whole only by what nobody may use.
+TEST(BestEffort, NoCoreWithAReservedThreadIsAWholeCore) {
+  model::Snapshot snapshot = one_instance();
+  snapshot.workloads = {latency_sensitive("web", 2)};
+  snapshot.workloads.front().isolation = model::Isolation::cores;
+  for (const Reserved reserved : {Reserved::strict, Reserved::shared}) {
+    const InterferenceSettings settings{.reserved_cpus = cpus("4"), .reserved = reserved};
+    snapshot.workloads.front().cpus = {};
+    EXPECT_THAT(pins(propose_pins(snapshot, settings).actions), ElementsAre("web=1,5"));
+    snapshot.workloads.front().cpus = cpus("0,5");
+    EXPECT_THAT(pins(propose_pins(snapshot, settings).actions), ElementsAre("web=1,5"));
+  }
 }
 
 // One tick: the plan is carried out as the daemon would.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/interference/exhaustive.h"
 
+#include "tests/unit/policies/hosts.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -28,9 +30,10 @@ struct Item {
 class Exhaustive {
  public:
   Exhaustive(const model::Snapshot& snapshot, const InterferenceSettings& settings) : settings_(settings) {
+    const model::CpuSet given = testing::given_out(snapshot.topology, settings);
     for (const model::Cpu& cpu : snapshot.topology.cpus()) {
       if (!cpu.online) continue;
-      if (cpu.allowed) usable_ |= Mask{1} << cpus_.size();
+      if (given.contains(cpu.cpu)) usable_ |= Mask{1} << cpus_.size();
       core_.push_back(cpu.core);
       cpus_.push_back(cpu.cpu);
     }

@@ -5,6 +5,7 @@
 #include "policies/decide.h"
 #include "policies/level.h"
 #include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/random_node.h"
 #include "tests/unit/policies/seeds.h"
 
@@ -78,7 +79,7 @@ class Naive {
       if (workload.workload_class == model::WorkloadClass::best_effort)
         best_effort += workload.usage.cpu().mean().value_or(0);
     }
-    const CpuSet unowned = drawn.snapshot.topology.usable() - owned_;
+    const CpuSet unowned = testing::given_out(drawn.snapshot.topology, drawn.settings.interference) - owned_;
     for (const int cpu : unowned)
       pressure_[cpu] = std::min(1.0, best_effort / static_cast<double>(unowned.size()));
     open_ = unowned - drawn.settings.interference.reserved_cpus;
@@ -179,7 +180,7 @@ RC_GTEST_PROP(LevelsProperty, EachServiceHasWhatItsLevelSays, ()) {
   const InterferenceSettings& settings = drawn.settings.interference;
   const auto plan = decide(drawn.snapshot, drawn.settings, {"interference"});
   const auto& findings = *plan.findings.interference;
-  const CpuSet usable = drawn.snapshot.topology.usable();
+  const CpuSet given = testing::given_out(drawn.snapshot.topology, settings);
   CpuSet owned;
   for (const auto& [id, instance] : findings.instances) {
     RC_ASSERT(!owned.intersects(instance.cpus));
@@ -203,8 +204,8 @@ RC_GTEST_PROP(LevelsProperty, EachServiceHasWhatItsLevelSays, ()) {
     for (const auto& [core, threads] : cores)
       RC_ASSERT(vcpus - static_cast<int>(threads.size()) < *service->vcpus);
   }
-  RC_ASSERT(findings.best_effort.cpus.is_subset_of(usable - owned));
-  const auto unowned = static_cast<int>((usable - owned).size());
+  RC_ASSERT(findings.best_effort.cpus.is_subset_of(given - owned));
+  const auto unowned = static_cast<int>((given - owned).size());
   const int least = std::min(unowned, std::max(1, settings.be_min_cpus));
   RC_ASSERT(settings.be_avoid_siblings || static_cast<int>(findings.best_effort.cpus.size()) >= least);
 }

@@ -163,9 +163,10 @@ void expect_rules_kept(const Machine& machine, const InterferenceSettings& setti
   CpuSet owned;
   for (const auto& [id, instance] : found.instances) owned |= instance.cpus;
   const CpuSet pool = found.best_effort.cpus;
-  const int least = std::min(std::max(1, settings.be_min_cpus), static_cast<int>((usable - owned).size()));
+  const CpuSet given = testing::given_out(machine.topology(), settings);
+  const int least = std::min(std::max(1, settings.be_min_cpus), static_cast<int>((given - owned).size()));
   RC_ASSERT(static_cast<int>(pool.size()) >= least);
-  RC_ASSERT(pool.is_subset_of(usable - owned));
+  RC_ASSERT(pool.is_subset_of(given - owned));
   std::map<int, double> use;
   for (const auto& [id, instance] : found.shared) {
     const Workload& service = machine.workload(id);
@@ -180,15 +181,15 @@ void expect_rules_kept(const Machine& machine, const InterferenceSettings& setti
   }
   for (const auto& [domain, cores] : use) {
     const CpuSet open = of_domain(machine.topology(), domain) - owned - settings.reserved_cpus;
-    const CpuSet given = pool & open;
+    const CpuSet lent = pool & open;
     const bool forced = static_cast<int>(pool.size()) - 2 < least;
-    RC_ASSERT(given.empty() || forced ||
-              static_cast<double>((open - given).size()) + 1e-6 >= kServicesShare * cores);
+    RC_ASSERT(lent.empty() || forced ||
+              static_cast<double>((open - lent).size()) + 1e-6 >= kServicesShare * cores);
   }
   for (const Workload& batch : machine.workloads()) {
     if (batch.workload_class != model::WorkloadClass::best_effort) continue;
     const CpuSet may = batch.cpus.empty() ? usable : batch.cpus & usable;
-    RC_ASSERT(found.shared.empty() || may.is_subset_of(pool));
+    RC_ASSERT((found.shared.empty() && given == usable) || may.is_subset_of(pool));
   }
 }
 
@@ -294,6 +295,7 @@ RC_GTEST_PROP(LevelsOverTime, EveryTickKeepsTheRules, ()) {
   if (draws.chance(0.3)) settings.be_min_cpus = draws.number(1, all + 2);
   if (draws.chance(0.3)) settings.reserved_cpus = {draws.number(0, all - 1)};
   if (draws.chance(0.05)) settings.reserved_cpus = machine.topology().all();
+  if (draws.chance(0.5)) settings.reserved = Reserved::shared;
   machine.batch(draws.number(1, 3));
   const auto load = [&]() -> Load {
     const double cores = draws.fraction() * all;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/interference/naive.h"
 
+#include "tests/unit/policies/hosts.h"
+
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -43,10 +45,11 @@ class Naive {
       if (!cpu.online) continue;
       cpu_[cpu.cpu] = cpu;
       online_.insert(cpu.cpu);
-      if (cpu.allowed) usable_.insert(cpu.cpu);
+      if (cpu.allowed) allowed_.insert(cpu.cpu);
     }
+    for (int c : testing::given_out(snapshot.topology, settings)) usable_.insert(c);
     bool llc_known = true;
-    for (int c : usable_) llc_known = llc_known && cpu_[c].llc.has_value();
+    for (int c : allowed_) llc_known = llc_known && cpu_[c].llc.has_value();
     // Sockets of one core each are no boundary inside a NUMA node.
     std::map<int, std::set<int>> cores_of_socket, sockets_of_node;
     for (const auto& [c, cpu] : cpu_) {
@@ -60,7 +63,7 @@ class Naive {
       if (lone) cpu.socket = cpu.numa;
     }
     const bool by_llc = llc_known && !lone && set_.shared_domain == model::DomainKind::llc;
-    for (int c : usable_) {
+    for (int c : allowed_) {
       sockets_[cpu_[c].socket];
       domains_[by_llc ? *cpu_[c].llc : cpu_[c].socket];
     }
@@ -241,11 +244,11 @@ class Naive {
     }
   }
 
-  // Rank of a vCPU among the usable threads of its core, and the lowest of these.
+  // Rank of a vCPU among the allowed threads of its core, and the lowest of these.
   std::pair<int, int> rank_and_core(int c) const {
     int rank = 0;
     int lowest = c;
-    for (int other : usable_) {
+    for (int other : allowed_) {
       if (cpu_.at(other).core != cpu_.at(c).core) continue;
       if (other < c) ++rank;
       lowest = std::min(lowest, other);
@@ -451,7 +454,7 @@ class Naive {
   const model::Snapshot& snap_;
   const InterferenceSettings& set_;
   std::map<int, model::Cpu> cpu_;
-  Cpus online_, usable_;
+  Cpus online_, allowed_, usable_;  // given out of those that berth may use
   std::map<int, Cpus> domains_, sockets_;
   std::vector<Instance> all_;
   double be_use_ = 0;

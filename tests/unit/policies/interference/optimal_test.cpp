@@ -69,6 +69,7 @@ model::Snapshot two_pairs() {
 InterferenceSettings two_pairs_settings() {
   InterferenceSettings settings = optimal_search();
   settings.reserved_cpus = cpus("2,5");
+  settings.reserved = Reserved::shared;
   return settings;
 }
 

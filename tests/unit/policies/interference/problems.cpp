@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/interference/problems.h"
 
+#include "policies/vcpus/pool.h"
 #include "tests/unit/policies/interference/naive.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace berth::policies::testing {
 
 Problem::Problem(const model::Snapshot& snapshot, const InterferenceSettings& wanted)
-    : settings(wanted), node(snapshot.topology, wanted.shared_domain) {
+    : settings(wanted), node(node_to_plan(snapshot, wanted)) {
   BestEffortDemand demand{.use_cores = 0,
                           .min_cpus = std::max(1, settings.be_min_cpus),
                           .avoid_siblings = settings.be_avoid_siblings};

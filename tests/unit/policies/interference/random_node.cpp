@@ -128,6 +128,7 @@ class Drawer : private Draws {
     settings.allow_cross_socket = chance(0.3);
     settings.be_min_cpus = chance(0.7) ? 1 : number(0, 5);
     settings.be_avoid_siblings = chance(0.4);
+    settings.reserved = chance(0.5) ? Reserved::strict : Reserved::shared;
     settings.default_model = {.b0 = 0, .k1 = fraction(), .k2 = fraction()};
   }
 

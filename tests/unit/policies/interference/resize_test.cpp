@@ -171,7 +171,7 @@ RC_GTEST_PROP(ResizeProperty, GrownPinsKeepWhatTheyHaveAndGetAllThatIsFreeUpToTh
   }
   const auto least = static_cast<std::size_t>(std::max(1, node.settings.interference.be_min_cpus));
   RC_ASSERT(after.findings.best_effort.cpus.size() >=
-            std::min(least, node.snapshot.topology.usable().size()));
+            std::min(least, testing::given_out(node.snapshot.topology, node.settings.interference).size()));
   // And back: a workload that asks what it declares again is where it may stay.
   for (model::Workload& workload : node.snapshot.workloads) {
     const auto placed = after.findings.instances.find(workload.id);

@@ -72,10 +72,8 @@ Case random_waits(std::uint64_t seed) {
   return result;
 }
 
-Cpus usable_of(const model::Topology& topology) {
-  Cpus usable;
-  for (const int cpu : topology.usable()) usable.insert(cpu);
-  return usable;
+model::CpuSet given_out_by(const Case& given) {
+  return testing::given_out(given.snapshot.topology, given.settings);
 }
 
 std::vector<model::UsageSample> last_three(const Workload& workload) {
@@ -146,7 +144,7 @@ WaitCause cause_of(const Workload& workload, const model::Snapshot& snapshot) {
 int asked_by(const Workload& workload, const Case& given) {
   const int held = static_cast<int>(workload.cpus.size());
   for (int more = 1; held + more <= 2 * *workload.vcpus; ++more) {
-    if (held + more > static_cast<int>(given.snapshot.topology.usable().size())) break;
+    if (held + more > static_cast<int>(given_out_by(given).size())) break;
     if (workload.cpu_quota_cores && held + more > std::ceil(*workload.cpu_quota_cores)) break;
     const double gain = 1 - static_cast<double>(held) / (held + more);
     if (gain >= given.settings.min_gain - 1e-9) return held + more;
@@ -191,7 +189,7 @@ RC_GTEST_PROP(Waiting, TheFindingIsThatOfThePage, ()) {
     Cpus quieter;
     if (cause == WaitCause::best_effort) {
       const double most = (1 - given.settings.min_gain) * best_effort_on(workload.cpus, given.snapshot);
-      for (const int cpu : usable_of(given.snapshot.topology)) {
+      for (const int cpu : given_out_by(given)) {
         if (best_effort_on(cpu, given.snapshot) <= most) quieter.insert(cpu);
       }
     }
@@ -257,7 +255,7 @@ RC_GTEST_PROP(Waiting, InstancesOwnDifferentVcpus, ()) {
   }
   RC_ASSERT(owned.size() == sum);
   if (sum > 0) {
-    RC_ASSERT(given.snapshot.topology.usable().size() - sum >=
+    RC_ASSERT(given_out_by(given).size() - sum >=
               static_cast<std::size_t>(std::max(1, given.settings.be_min_cpus)));
   }
 }

@@ -241,16 +241,24 @@ TEST(Window, StaysInsideTheAllowedCpus) {
 TEST(Window, NeverGivesOutReservedVcpus) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 2)};
-  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("0-1")}).actions), ElementsAre("a=2-3"));
-  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.reserved_cpus = cpus("0-2")})),
+  const auto shared = [&](const char* list) {
+    return propose_pins(snapshot, {.reserved_cpus = cpus(list), .reserved = Reserved::shared});
+  };
+  EXPECT_THAT(pins(shared("0-1").actions), ElementsAre("a=2-3"));
+  EXPECT_THAT(unplaceable(shared("0-2")),
               ElementsAre("a: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("0")}).actions), ElementsAre("a=1-2"));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.reserved_cpus = cpus("0-2")})),
+              ElementsAre("a: asks 2 vCPUs, the node has 1; vCPUs 0-2 are reserved"));
 }
 
-TEST(Window, CountsReservedVcpusAsLeftToBestEffort) {
+TEST(Window, CountsSharedReservedVcpusAsLeftToBestEffort) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 3)};
-  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("0")}).actions), ElementsAre("a=1-3"));
-  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.reserved_cpus = cpus("0"), .be_min_cpus = 2})), SizeIs(1));
+  InterferenceSettings settings{.reserved_cpus = cpus("0"), .reserved = Reserved::shared};
+  EXPECT_THAT(pins(propose_pins(snapshot, settings).actions), ElementsAre("a=1-3"));
+  settings.be_min_cpus = 2;
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, settings)), SizeIs(1));
 }
 
 TEST(Window, NeverOwnsTheLastVcpuEvenIfToldTo) {

@@ -2,6 +2,7 @@
 #include "tests/unit/policies/placement/naive_placement.h"
 
 #include "model/glob.h"
+#include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/naive.h"
 
 #include <algorithm>
@@ -44,8 +45,9 @@ class Fitting {
         settings_(settings),
         outcome_(outcome),
         links_count_(links == Links::count) {
+    const model::CpuSet given = testing::given_out(host.topology, settings.interference);
     for (const auto& cpu : host.topology.cpus()) {
-      if (!cpu.online || !cpu.allowed) continue;
+      if (!given.contains(cpu.cpu)) continue;
       usable_.insert(cpu.cpu);
       if (nodes.contains(cpu.numa)) here_.insert(cpu.cpu);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement against its plain restatement, on random hosts with random GPUs.
 #include "policies/decide.h"
+#include "policies/placement/admission.h"
 #include "policies/placement/rank.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/interference/naive.h"
@@ -304,7 +305,8 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
   const model::Snapshot& start = fleet.hosts.front();
   const InterferenceSettings& settings = fleet.settings.interference;
   Host host = hosts_of(fleet).front();
-  model::CpuSet unowned = start.topology.usable();
+  const model::CpuSet given = testing::given_out(start.topology, settings);
+  model::CpuSet unowned = given;
   const auto node = static_cast<double>(unowned.size());
   for (const auto& [id, cpus] : naive::place(start, settings).placed) {
     for (const int cpu : cpus) unowned.erase(cpu);
@@ -323,7 +325,7 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
     const model::FittingBin& best = ranking.fitting.front();
     model::CpuSet here;
     for (const auto& cpu : start.topology.cpus()) {
-      if (model::nodes_of(best).contains(cpu.numa) && cpu.online && cpu.allowed) here.insert(cpu.cpu);
+      if (model::nodes_of(best).contains(cpu.numa) && given.contains(cpu.cpu)) here.insert(cpu.cpu);
     }
     RC_ASSERT(best.cpus.is_subset_of(here & unowned));
     if (request.workload_class == model::WorkloadClass::latency_sensitive) {
@@ -338,7 +340,7 @@ RC_GTEST_PROP(PlacementProperty, NobodyTakesMoreThanThereIs, ()) {
       for (const auto& [within, of_one] : shared) {
         // Where all of its vCPUs have owners by now, its cores count on those of the whole host.
         const model::CpuSet left = within & unowned;
-        const model::CpuSet over = left.empty() ? start.topology.usable() : left;
+        const model::CpuSet over = left.empty() ? given : left;
         cores += of_one * static_cast<double>((over & here).size()) / static_cast<double>(over.size());
       }
       shared.emplace_back(here, std::min<double>(*request.vcpus, node));
@@ -433,8 +435,7 @@ std::vector<model::Action> pins_of(const model::Plan& plan) {
 
 // Interference finds the place for pending work that placement promised it. For work without a promise it
 // finds none, and no workload makes room.
-RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ()) {
-  Fleet fleet = any_fleet();
+void expect_places_as_promised(Fleet fleet) {
   model::Snapshot& host = fleet.hosts.front();
   host.pending = fleet.queue;
   if (host.pending.size() > 3) host.pending.resize(3);
@@ -461,6 +462,50 @@ RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ())
     return plan.findings.placement->pending.at(newcomer.id).fitting.empty();
   });
   RC_ASSERT(pins_of(decide(host, fleet.settings)) == pins_of(plan));
+}
+
+RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkWherePlacementDoes, ()) {
+  expect_places_as_promised(any_fleet());
+}
+
+// Many vCPUs are reserved, often all of a core, a domain or a NUMA node.
+Fleet fleet_with_reserved_vcpus() {
+  testing::Draws draws(*testing::any_seed());
+  Fleet fleet = any_fleet();
+  InterferenceSettings& settings = fleet.settings.interference;
+  settings.reserved = Reserved::strict;
+  const double share = draws.chance(0.5) ? 0.2 : 0.6;
+  for (const model::Cpu& cpu : fleet.hosts.front().topology.cpus()) {
+    if (draws.chance(share)) settings.reserved_cpus.insert(cpu.cpu);
+    if (draws.chance(0.1) && cpu.numa == 0) settings.reserved_cpus.insert(cpu.cpu);
+  }
+  return fleet;
+}
+
+RC_GTEST_PROP(PlacementProperty, ThePlanPlacesPendingWorkBesideReservedVcpusWherePlacementDoes, ()) {
+  expect_places_as_promised(fleet_with_reserved_vcpus());
+}
+
+RC_GTEST_PROP(PlacementProperty, WhatIsAdmittedBesideReservedVcpusHasAPlaceOnceItRuns, ()) {
+  Fleet fleet = fleet_with_reserved_vcpus();
+  fleet.request.vcpus = *rc::gen::inRange(1, 5);
+  fleet.request.gpus = 0;
+  fleet.request.memory_request_bytes = 0;
+  model::Snapshot then = fleet.hosts.front();
+  Host host(then, fleet.settings);
+  const model::Admission answer = admit(host, fleet.request);
+  RC_CLASSIFY(answer.admitted, "admitted");
+  if (!answer.admitted) return;
+  const model::FittingBin& bin = answer.bins.fitting.front();
+  RC_ASSERT(bin.cpus.is_subset_of(testing::given_out(then.topology, fleet.settings.interference)));
+  then.workloads.push_back(running(fleet.request, bin, 0, then));
+  const auto found = *decide(then, fleet.settings).findings.interference;
+  if (fleet.request.workload_class == model::WorkloadClass::latency_sensitive) {
+    RC_ASSERT(found.instances.contains(fleet.request.id));
+  } else {
+    RC_ASSERT(std::none_of(found.unconfined.begin(), found.unconfined.end(),
+                           [&](const auto& one) { return one.workload == fleet.request.id; }));
+  }
 }
 
 }  // namespace berth::policies

@@ -442,7 +442,11 @@ TEST(Placement, KeepsWhatMustStayWithBestEffortWork) {
   EXPECT_THAT(names(rank(request(5), {host}, settings)), ElementsAre("a/1"));
   EXPECT_EQ(why_not(rank(request(6), {host}, settings), "a/1"), "asks 6 vCPUs; 5 of 8 are free");
   settings.interference.reserved_cpus = testing::cpus("4-7");
+  settings.interference.reserved = Reserved::shared;
   EXPECT_EQ(why_not(rank(request(5), {host}, settings), "a/1"), "asks 5 vCPUs; 4 of 8 are free");
+  settings.interference.reserved = Reserved::strict;
+  EXPECT_EQ(why_not(rank(request(5), {host}, settings), "a/1"),
+            "asks 5 vCPUs; 1 of 4 are free; vCPUs 4-7 are reserved");
 }
 
 TEST(Placement, WantsOneDomainInsideTheNode) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/policies/straggler/naive_straggler.h"
 
+#include "tests/unit/policies/hosts.h"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -25,6 +27,7 @@ class Naive {
       : snap_(snapshot),
         set_(settings.straggler),
         domains_(settings.interference),
+        given_(testing::given_out(snapshot.topology, settings.interference)),
         min_change_(settings.safety.min_change) {}
 
   Help run() {
@@ -168,7 +171,7 @@ class Naive {
       if (sensitive(other) && other.id != w.id) others |= other.cpus;
     const auto may_own = [&](const model::CpuSet& cpus) {
       double count = 0;
-      for (const int cpu : cpus& snap_.topology.usable())
+      for (const int cpu : cpus& given_)
         if (!domains_.reserved_cpus.contains(cpu) && (!w.allowed_cpus || w.allowed_cpus->contains(cpu)))
           count += 1;
       return count;
@@ -183,16 +186,15 @@ class Naive {
       std::vector<model::CpuSet> list;
       for (const auto& level : {snap_.topology.domains(domains_.shared_domain), snap_.topology.sockets()}) {
         std::size_t most = 0;
-        for (const auto& it : level) most = std::max(most, it.cpus.size());
+        for (const auto& it : level) most = std::max(most, (it.cpus & given_).size());
         if (asked > most) continue;
-        for (const auto& it : level) list.push_back(it.cpus);
+        for (const auto& it : level) list.push_back(it.cpus & given_);
         return list;
       }
-      if (domains_.allow_cross_socket && asked <= snap_.topology.usable().size())
-        list.push_back(snap_.topology.usable());
+      if (domains_.allow_cross_socket && asked <= given_.size()) list.push_back(given_);
       return list;
     };
-    double most = room(snap_.topology.usable());
+    double most = room(given_);
     if (w.vcpus) {
       std::vector<model::CpuSet> regions = level_of(static_cast<std::size_t>(*w.vcpus));
       if (!w.cpus.empty() && may_own(w.cpus) == static_cast<double>(w.cpus.size())) {
@@ -206,8 +208,8 @@ class Naive {
       if (!regions.empty()) most = 0;
       for (const model::CpuSet& region : regions) most = std::max(most, room(region));
     }
-    double node = capacity(What::cpu) - std::max(1, domains_.be_min_cpus) -
-                  static_cast<double>((others & snap_.topology.usable()).size());
+    double node = static_cast<double>((given_ - others).size()) -
+                  static_cast<double>(std::max(1, domains_.be_min_cpus));
     for (const auto& [region, vcpus] : claims_) node -= vcpus;
     return std::max(0.0, std::min(most, node));
   }
@@ -462,6 +464,7 @@ class Naive {
   const model::Snapshot& snap_;
   const StragglerSettings& set_;
   const InterferenceSettings& domains_;
+  model::CpuSet given_;
   double min_change_;
   std::map<std::string, double> third_;
   std::map<std::string, double> rho_;

@@ -42,6 +42,7 @@ class Drawer : private Draws {
     domains.shared_domain = chance(0.8) ? model::DomainKind::llc : model::DomainKind::socket;
     domains.be_min_cpus = number(1, 3);
     if (chance(0.2)) domains.reserved_cpus.insert(0);
+    domains.reserved = chance(0.5) ? Reserved::strict : Reserved::shared;
     const bool calm = chance(0.4);
     const int count = number(1, 12);
     for (int i = 0; i < count; ++i) snapshot.workloads.push_back(workload(snapshot, i, calm));
