@@ -41,6 +41,9 @@ struct InterferenceSettings {
   // any.
   double max_runq_latency_s = 0;
   BestEffortPriority best_effort_priority = BestEffortPriority::idle;
+  // No key: set by decide_places(). What goes by one step a tick takes none: best-effort work takes no core
+  // back, and homes do not become wider.
+  bool between_ticks = false;
 };
 
 }  // namespace berth::policies
