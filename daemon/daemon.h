@@ -63,16 +63,16 @@ class Daemon {
   bool bus_settled() const { return messenger_.bus().is_settled(); }
   // The senses wake the event loop between ticks.
   Senses& senses() { return *senses_; }
-  // Notes the cgroups that appeared and vanished. If workloads appeared that should not wait for the next tick,
-  // it calls the function of watch_arrivals().
+  // Notes the cgroups that appeared and vanished. If workloads appeared that should not wait for the next
+  // tick, it calls the function of watch_arrivals().
   void take_changes();
   // `appeared` gets the seconds until place() is to be called, from here on.
   void watch_arrivals(std::function<void(double)> appeared) { appeared_ = std::move(appeared); }
   // Evictions go on between ticks, from here on.
   void watch_evictions(sd_event* event) { enforcement_.watch_evictions(event); }
   void tick();
-  // Pins the workloads that appeared since the last tick. Reads and decides nothing else, so the next tick is as
-  // it would be without this. Does nothing if a tick has come in between.
+  // Pins the workloads that appeared since the last tick. Reads and decides nothing else, so the next tick is
+  // as it would be without this. Does nothing if a tick has come in between.
   void place();
   Notify& notify() { return notify_; }
   // For the service manager.

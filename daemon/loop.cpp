@@ -221,7 +221,8 @@ model::Result<void> run_loop(Daemon& daemon) {
     return failed(r, "timer");
   }
   os::EventSource arrivals;
-  if (const int r = watch_arrivals(arrivals, raw, daemon); r < 0) return failed(r, "cannot wait for workloads");
+  if (const int r = watch_arrivals(arrivals, raw, daemon); r < 0)
+    return failed(r, "cannot wait for workloads");
   daemon.serve_metrics(raw);
   daemon.senses().watch_progress(raw, [&daemon] { daemon.take_changes(); });
   daemon.watch_evictions(raw);

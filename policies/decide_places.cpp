@@ -27,7 +27,8 @@ class Filter {
       : snapshot_(snapshot), arrived_(arrived), usable_(snapshot.topology.usable()) {
     for (const model::Action& action : plan.actions) {
       const auto* cpus = action.sets<CpuSet>();
-      const model::Workload* workload = cpus != nullptr ? find_workload(snapshot, *action.workload()) : nullptr;
+      const model::Workload* workload =
+          cpus != nullptr ? find_workload(snapshot, *action.workload()) : nullptr;
       if (workload == nullptr) continue;
       if (owns_vcpus(*workload) && arrived.contains(workload->id)) taken_ |= *cpus;
     }

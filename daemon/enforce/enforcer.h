@@ -79,8 +79,8 @@ class Enforcer {
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
   // that returns to its original is put back, so that no trace of it is left. First of all, cgroups that are
-  // no groups of best-effort work any more get their priority back, in a part of `budget`. Changes whose outcome
-  // is unknown are put back if a whole plan does not have them.
+  // no groups of best-effort work any more get their priority back, in a part of `budget`. Changes whose
+  // outcome is unknown are put back if a whole plan does not have them.
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
                               const Groups& groups, std::chrono::milliseconds budget,
                               Extent extent = Extent::whole);

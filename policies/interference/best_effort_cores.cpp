@@ -75,10 +75,12 @@ int next_cores(const std::vector<int>& threads, double services_cores,
   return before->cores + (grows ? 1 : 0);
 }
 
-std::map<int, model::BestEffortCores> best_effort_cores(
-    const Occupancy& occupancy, const BestEffortDemand& demand, const std::map<int, double>& services_cores,
-    const model::CpuSet& reserved, const std::map<int, model::BestEffortCores>& before, double now,
-    bool may_grow) {
+std::map<int, model::BestEffortCores> best_effort_cores(const Occupancy& occupancy,
+                                                        const BestEffortDemand& demand,
+                                                        const std::map<int, double>& services_cores,
+                                                        const model::CpuSet& reserved,
+                                                        const std::map<int, model::BestEffortCores>& before,
+                                                        double now, bool may_grow) {
   const Node& node = occupancy.node();
   const model::CpuSet pool = best_effort_pool(occupancy, demand);
   std::map<int, model::BestEffortCores> domains;

@@ -36,9 +36,11 @@ int next_cores(const std::vector<int>& threads, double services_cores,
 // service runs there, so best-effort work always may. `before`: what the last plan had. The first to go are
 // the cores with the least number, and on a hybrid processor those with the most capacity. Best-effort work
 // keeps demand.min_cpus of the whole host. Pure.
-std::map<int, model::BestEffortCores> best_effort_cores(
-    const Occupancy& occupancy, const BestEffortDemand& demand, const std::map<int, double>& services_cores,
-    const model::CpuSet& reserved, const std::map<int, model::BestEffortCores>& before, double now,
-    bool may_grow = true);
+std::map<int, model::BestEffortCores> best_effort_cores(const Occupancy& occupancy,
+                                                        const BestEffortDemand& demand,
+                                                        const std::map<int, double>& services_cores,
+                                                        const model::CpuSet& reserved,
+                                                        const std::map<int, model::BestEffortCores>& before,
+                                                        double now, bool may_grow = true);
 
 }  // namespace berth::policies

@@ -286,9 +286,8 @@ RC_GTEST_PROP(AfterProperty, APlacementChangesTheMemoryOfPinsAlone, ()) {
   const Tick& last = ticks.back();
   testing::Draws draws(seed + 1);
   model::Plan plan = next_plan(draws, last.snapshot);
-  std::erase_if(plan.actions, [](const model::Action& action) {
-    return action.attribute() != model::Attribute::cpus;
-  });
+  std::erase_if(plan.actions,
+                [](const model::Action& action) { return action.attribute() != model::Attribute::cpus; });
   const std::set<std::string> arrived{"d"};
   model::Standing now = after_places(before, last.snapshot, plan, assumed(plan), arrived);
   RC_ASSERT(now.sharing.contains("d") == without_own_vcpus(plan).contains("d"));

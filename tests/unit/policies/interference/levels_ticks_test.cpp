@@ -357,8 +357,8 @@ RC_GTEST_PROP(LevelsOverTime, APlacementOfNothingNewChangesNoPlan, ()) {
   }
 }
 
-// A service that arrives between two ticks takes vCPUs from best-effort work and from nobody else: owners keep
-// theirs, and nobody is on another's.
+// A service that arrives between two ticks takes vCPUs from best-effort work and from nobody else: owners
+// keep theirs, and nobody is on another's.
 RC_GTEST_PROP(LevelsOverTime, APlacementTakesNoVcpuFromAnOwner, ()) {
   testing::Draws draws(*testing::any_seed());
   const HostShape shape{.sockets = draws.number(1, 2),
