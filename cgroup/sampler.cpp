@@ -551,4 +551,14 @@ const Sampler::Readings& Sampler::sample(double now, const BulkReading& bulk) {
   return state_->readings;
 }
 
+const Sampler::Readings& Sampler::read_new() {
+  for (auto& [id, entry] : state_->entries) {
+    if (entry.last != nullptr) continue;
+    entry.last = &state_->readings[id];
+    state_->read_settings(entry);
+    entry.settings_due = true;
+  }
+  return state_->readings;
+}
+
 }  // namespace berth::cgroup

@@ -119,6 +119,9 @@ class Sampler {
   // Figures in `bulk` are not read from files; figures that no file has come from `bulk` alone. Returns
   // readings().
   const Readings& sample(double now, const BulkReading& bulk = {});
+  // Reads the settings of the workloads that came since the last sample, and nothing else. The next sample
+  // reads and counts the same as without this. Returns readings().
+  const Readings& read_new();
   // The last sample, of the workloads that were there then and still are.
   const Readings& readings() const;
 

@@ -118,6 +118,7 @@ StatusReport Answers::status_report() const {
   report.started = from_.setup.started + wall_ahead_s;
   report.ticks = from_.cost.ticks;
   report.woken_by_pressure = from_.senses.woken_by_pressure();
+  report.woken_by_arrival = from_.cost.woken_by_arrival;
   report.interval_s = from_.senses.interval_s();
   report.sampling = sampling_report();
   report.learns = policy_settings().interference.learn;

@@ -33,6 +33,7 @@ class Daemon;
 // The cost of all ticks so far.
 struct TickCost {
   std::uint64_t ticks = 0;
+  std::uint64_t woken_by_arrival = 0;  // of them
   double last_wall_ms = 0;
   double total_cpu_ms = 0;
 };

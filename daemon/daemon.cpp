@@ -106,18 +106,20 @@ model::Result<void> Daemon::begin_enforcing() {
   model::forget_held(standing_);
   model::forget_evictions(standing_);
   admissions_.set_room({});  // observing alone has made none
+  may_place_ = false;
   return {};
 }
 
 cgroup::RestoreReport Daemon::end_enforcing(const std::string& reason, std::chrono::milliseconds budget) {
   answers_.drop_documents();
+  may_place_ = false;
   if (enforcement_.enforces()) model::forget_evictions(standing_);
   admissions_.set_room({});  // it is given back with all the rest
   return enforcement_.end(reason, budget);
 }
 
-void Daemon::take_changes() {
-  const auto changes = senses_->observer().take_changes();
+cgroup::Discovery::Changes Daemon::note_changes() {
+  auto changes = senses_->observer().take_changes();
   for (const auto& warning : changes.warnings) os::log_warning("{}", warning);
   for (const auto& id : changes.vanished) {
     // A group that only ran out of processes is still the same run; another one may have the path by now.
@@ -126,26 +128,79 @@ void Daemon::take_changes() {
     os::log_debug("{} vanished", id);
   }
   for (const auto& id : changes.appeared) os::log_debug("{} appeared", id);
+  for (const auto& id : changes.vanished) arrived_.erase(id);
+  arrived_.insert(changes.appeared.begin(), changes.appeared.end());
   admissions_.add_arrived(changes.appeared);
   if (!changes.vanished.empty() || !changes.appeared.empty()) answers_.drop_documents();
+  return changes;
+}
+
+void Daemon::take_changes() {
+  const auto changes = note_changes();
+  const auto& found = senses_->observer().found();
+  for (const auto& id : changes.appeared) {
+    const auto workload = found.find(id);
+    if (workload == found.end()) continue;
+    const bool by_user = workload->second.ground.user.has_value();
+    if (arrivals_.add(by_user, setup_->clock.monotonic(), senses_->interval_s()) && appeared_)
+      appeared_(Arrivals::kGather_s);
+  }
 }
 
 void Daemon::tick() {
+  count(&Daemon::whole_tick);
+  arrivals_.clear();
+  arrived_.clear();
+  may_place_ = true;
+}
+
+void Daemon::place() {
+  if (!may_place_ || !arrivals_.is_due()) return;
+  ++cost_.woken_by_arrival;
+  count(&Daemon::placement);
+  arrivals_.clear();
+  arrived_.clear();
+}
+
+void Daemon::count(void (Daemon::*part)()) {
   const double wall_before = os::monotonic_s();
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
-  senses_->begin_tick();
-  answers_.drop_documents();
-  messenger_.bus().connect(answers_, senses_->observer(), setup_->clock.now());
-  metrics_.keep(setup_->settings.metrics_listen, setup_->clock.now());
-  take_changes();
-  enforcement_.begin_tick();
-  messenger_.log().go_on();
-  decide();
-  enforcement_.end_tick();
+  (this->*part)();
   ++cost_.ticks;
   cost_.last_wall_ms = (os::monotonic_s() - wall_before) * 1000;
   cost_.total_cpu_ms += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
   if (cost_.ticks > 1) notify_.status(status_line());  // the first goes out with READY=1
+}
+
+void Daemon::whole_tick() {
+  senses_->begin_tick();
+  answers_.drop_documents();
+  messenger_.bus().connect(answers_, senses_->observer(), setup_->clock.now());
+  metrics_.keep(setup_->settings.metrics_listen, setup_->clock.now());
+  note_changes();
+  enforcement_.begin_tick();
+  messenger_.log().go_on();
+  decide();
+  enforcement_.end_tick();
+}
+
+void Daemon::placement() {
+  answers_.drop_documents();
+  note_changes();  // a container may have got marks of the system meanwhile
+  const double now = setup_->clock.now();
+  const LeftAloneWorkloads left_alone_before = enforcement_.left_alone();
+  messenger_.record(admissions_.expire(now));
+  messenger_.record(admissions_.meet(now));
+  admissions_.set_pending(true);
+  auto entries = take_steps(enforcement_.enforces() ? kEnforcingPlaces : kObservingPlaces, now);
+  standing_ = policies::after_places(std::move(standing_), senses_->observer().snapshot(), plan_, outcomes_,
+                                     arrived_);
+  senses_->follow_pressure();
+  answers_.count_workloads();
+  Announcer::left_alone(left_alone_before, enforcement_.left_alone(), enforcement_.mode(),
+                        [this](const std::string& id) { return messenger_.may_announce(id); });
+  for (LogEntry& entry : entries) entry.time = now;  // not that of the figures
+  messenger_.publish(std::move(entries));
 }
 
 void Daemon::decide() {
@@ -155,7 +210,7 @@ void Daemon::decide() {
   messenger_.record(admissions_.expire(now));
   messenger_.record(admissions_.meet(now));
   admissions_.set_pending(true);
-  auto entries = take_steps(now);
+  auto entries = take_steps(enforcement_.enforces() ? std::span<const Step>(kEnforcing) : kObserving, now);
   append(entries, advertising_entries(standing_.advertised, plan_, enforcement_.mode()));
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
@@ -217,8 +272,24 @@ const std::array<Daemon::Step, 5> Daemon::kObserving{{
     {"show", [](Daemon& d, double) { return d.show_untouched(); }},
 }};
 
-std::vector<LogEntry> Daemon::take_steps(double now) {
-  const auto steps = enforcement_.enforces() ? std::span<const Step>(kEnforcing) : kObserving;
+// Workloads that came since are placed among those that were read in the last tick.
+const std::array<Daemon::Step, 5> Daemon::kEnforcingPlaces{{
+    {"follow", [](Daemon& d, double now) { return d.enforcement_.follow(now); }},
+    {"read new", [](Daemon& d, double) { return d.read_new(); }},
+    {"assemble", [](Daemon& d, double) { return d.assemble(); }},
+    {"place", [](Daemon& d, double now) { return d.plan_places(now); }},
+    {"apply", [](Daemon& d, double) { return d.enforcement_.apply(d.plan_, Enforcer::Extent::pins); }},
+}};
+
+const std::array<Daemon::Step, 5> Daemon::kObservingPlaces{{
+    {"read new", [](Daemon& d, double) { return d.read_new(); }},
+    {"assemble", [](Daemon& d, double) { return d.assemble(); }},
+    {"place", [](Daemon& d, double now) { return d.plan_places(now); }},
+    {"tell", [](Daemon& d, double) { return d.observed(); }},
+    {"show", [](Daemon& d, double) { return d.show_untouched(); }},
+}};
+
+std::vector<LogEntry> Daemon::take_steps(std::span<const Step> steps, double now) {
   std::vector<LogEntry> entries;
   for (const Step& step : steps) {
     const double begun = os::monotonic_s();
@@ -251,11 +322,27 @@ std::vector<LogEntry> Daemon::advance(double now) {
 
 std::vector<LogEntry> Daemon::plan() {
   plan_ = {};  // the old plan and the new one need not be in memory at once
-  plan_ = policies::decide(senses_->observer().snapshot(), setup_->settings.policies);
+  take_plan(policies::decide(senses_->observer().snapshot(), setup_->settings.policies));
+  return {};
+}
+
+std::vector<LogEntry> Daemon::read_new() {
+  senses_->observer().read_new();
+  return {};
+}
+
+std::vector<LogEntry> Daemon::plan_places(double now) {
+  plan_ = {};
+  take_plan(
+      policies::decide_places(senses_->observer().snapshot(), setup_->settings.policies, arrived_, now));
+  return {};
+}
+
+void Daemon::take_plan(model::Plan plan) {
+  plan_ = std::move(plan);
   if (enforcement_.enforces()) enforcement_.drop_refused(plan_);
   // The evictions of a plan that is carried out are told as they begin.
   outcomes_ = enforcement_.enforces() ? policies::Outcomes() : policies::assumed(plan_);
-  return {};
 }
 
 std::vector<LogEntry> Daemon::observed() {
@@ -282,6 +369,7 @@ Admissions::Node Daemon::node() {
 void Daemon::leave_loop() {
   senses_->detach();
   enforcement_.detach();
+  appeared_ = nullptr;
   metrics_.detach();
   messenger_.bus().leave();
 }

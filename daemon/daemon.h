@@ -6,6 +6,7 @@
 #include "daemon/admit/admissions.h"
 #include "daemon/announcer.h"
 #include "daemon/answers.h"
+#include "daemon/arrivals.h"
 #include "daemon/enforcement.h"
 #include "daemon/learned.h"
 #include "daemon/ledger/overrides.h"
@@ -29,8 +30,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace berth::daemon {
@@ -59,11 +63,17 @@ class Daemon {
   bool bus_settled() const { return messenger_.bus().is_settled(); }
   // The senses wake the event loop between ticks.
   Senses& senses() { return *senses_; }
-  // Notes the cgroups that appeared and vanished.
+  // Notes the cgroups that appeared and vanished. If workloads appeared that should not wait for the next
+  // tick, it calls the function of watch_arrivals().
   void take_changes();
+  // `appeared` gets the seconds until place() is to be called, from here on.
+  void watch_arrivals(std::function<void(double)> appeared) { appeared_ = std::move(appeared); }
   // Evictions go on between ticks, from here on.
   void watch_evictions(sd_event* event) { enforcement_.watch_evictions(event); }
   void tick();
+  // Pins the workloads that appeared since the last tick. Reads and decides nothing else, so the next tick is
+  // as it would be without this. Does nothing if a tick has come in between.
+  void place();
   Notify& notify() { return notify_; }
   // For the service manager.
   std::string status_line() const { return answers_.status_line(); }
@@ -82,6 +92,11 @@ class Daemon {
   model::Result<void> begin_enforcing();
   model::Result<void> follow_configured_mode();
   cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
+  cgroup::Discovery::Changes note_changes();
+  // Runs `part` as a tick, and counts its cost.
+  void count(void (Daemon::*part)());
+  void whole_tick();
+  void placement();
   void decide();
   // A step of a tick: its name, and the function that runs it and returns its log entries.
   struct Step {
@@ -90,11 +105,16 @@ class Daemon {
   };
   static const std::array<Step, 10> kEnforcing;
   static const std::array<Step, 5> kObserving;
-  std::vector<LogEntry> take_steps(double now);
+  static const std::array<Step, 5> kEnforcingPlaces;
+  static const std::array<Step, 5> kObservingPlaces;
+  std::vector<LogEntry> take_steps(std::span<const Step> steps, double now);
   std::vector<LogEntry> look(double now);
   std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> assemble();
   std::vector<LogEntry> plan();
+  std::vector<LogEntry> read_new();
+  std::vector<LogEntry> plan_places(double now);
+  void take_plan(model::Plan plan);
   std::vector<LogEntry> observed();
   std::vector<LogEntry> show_untouched();
   Admissions::Node node();
@@ -114,6 +134,11 @@ class Daemon {
   Announcer announcer_;
   MetricsEndpoint metrics_;
   bool mode_follows_ = false;  // the configured mode is new, or could not be had so far
+  // The readings and holdings are of these settings and this mode, so that workloads can be placed by them.
+  bool may_place_ = false;
+  Arrivals arrivals_;
+  std::set<std::string> arrived_;  // ids of workloads that no tick has placed
+  std::function<void(double)> appeared_;
   TickCost cost_;
   Answers answers_;
 

@@ -63,6 +63,7 @@ model::Result<void> Daemon::reload() {
   }
   mode_follows_ |= loaded->mode != setup_->settings.mode;
   setup_->settings = std::move(*loaded);
+  may_place_ = false;
   for (const std::string& text : setup_->settings.warnings) os::log_warning("{}", text);
   answers_.drop_documents();
   setup_->reload_error.reset();

@@ -87,7 +87,7 @@ class Enforcement {
   void drop_refused(model::Plan& plan);  // takes actions out of it that would have no effect
   // Adds the workloads whose eviction began to `outcomes`.
   std::vector<LogEntry> evict(const model::Plan& plan, double now, policies::Outcomes& outcomes);
-  std::vector<LogEntry> apply(const model::Plan& plan);
+  std::vector<LogEntry> apply(const model::Plan& plan, Enforcer::Extent extent = Enforcer::Extent::whole);
   std::vector<LogEntry> divide(double now);
   void end_tick();  // puts back leaves that came too late; also observing
 

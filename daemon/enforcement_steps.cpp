@@ -85,9 +85,9 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, po
   return entries;
 }
 
-std::vector<LogEntry> Enforcement::apply(const model::Plan& plan) {
+std::vector<LogEntry> Enforcement::apply(const model::Plan& plan, Enforcer::Extent extent) {
   const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
-  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(), budget);
+  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(), budget, extent);
 }
 
 std::vector<LogEntry> Enforcement::divide(double now) {

@@ -74,6 +74,24 @@ void tick_soon(const Wheel& wheel) {
   sd_event_source_set_time(wheel.timer.get(), soon);
 }
 
+int on_arrivals(sd_event_source*, std::uint64_t, void* userdata) {
+  static_cast<Daemon*>(userdata)->place();
+  return 0;
+}
+
+// Without this timer, workloads that appear wait for the next tick.
+int watch_arrivals(os::EventSource& source, sd_event* event, Daemon& daemon) {
+  if (const int r = os::add_source(source, sd_event_add_time, event, CLOCK_MONOTONIC, std::uint64_t{0},
+                                   kAccuracyUsec, on_arrivals, &daemon);
+      r < 0)
+    return r;
+  daemon.watch_arrivals([timer = source.get()](double in_s) {
+    sd_event_source_set_time_relative(timer, usec(in_s));
+    sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
+  });
+  return sd_event_source_set_enabled(source.get(), SD_EVENT_OFF);
+}
+
 // Events of cgroups are taken in batches, so many in this time. A user that makes and removes cgroups without
 // end then slows no tick.
 constexpr std::uint64_t kBatchesUsec = 200'000;
@@ -202,6 +220,9 @@ model::Result<void> run_loop(Daemon& daemon) {
   if (const int r = sd_event_source_set_enabled(wheel.timer.get(), SD_EVENT_ON); r < 0) {
     return failed(r, "timer");
   }
+  os::EventSource arrivals;
+  if (const int r = watch_arrivals(arrivals, raw, daemon); r < 0)
+    return failed(r, "cannot wait for workloads");
   daemon.serve_metrics(raw);
   daemon.senses().watch_progress(raw, [&daemon] { daemon.take_changes(); });
   daemon.watch_evictions(raw);

@@ -203,4 +203,17 @@ model::Standing after(model::Standing standing, const Snapshot& snapshot, const 
   return standing;
 }
 
+model::Standing after_places(model::Standing standing, const Snapshot& snapshot, const model::Plan& plan,
+                             const Outcomes& outcomes, const std::set<std::string>& arrived) {
+  forget_ended_runs(standing, snapshot);
+  if (outcomes.assumed) take_actions(standing, snapshot, plan);
+  if (plan.findings.interference)
+    standing.best_effort_cores = plan.findings.interference->best_effort.domains;
+  for (const std::string& id : arrived) standing.sharing.erase(id);
+  for (const std::string& id : without_own_vcpus(plan)) {
+    if (arrived.contains(id)) standing.sharing.insert(id);
+  }
+  return standing;
+}
+
 }  // namespace berth::policies

@@ -28,4 +28,10 @@ Outcomes assumed(const model::Plan& plan);
 model::Standing after(model::Standing standing, const model::Snapshot& snapshot, const model::Plan& plan,
                       const Outcomes& outcomes, const PolicySettings& settings);
 
+// The same after a plan of decide_places(). All but the pins and the cores of best-effort work stays as it
+// is, because the plan was made of figures that a tick has taken in already.
+model::Standing after_places(model::Standing standing, const model::Snapshot& snapshot,
+                             const model::Plan& plan, const Outcomes& outcomes,
+                             const std::set<std::string>& arrived);
+
 }  // namespace berth::policies

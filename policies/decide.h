@@ -24,4 +24,12 @@ std::set<std::string> without_own_vcpus(const model::Plan& plan);
 model::Plan decide(const model::Snapshot& snapshot, const PolicySettings& settings,
                    const std::vector<std::string>& only = {});
 
+// The plan for the workloads `arrived` (ids) since the last tick, on the figures of that tick. It has their
+// pins and memory nodes, and the pins of others that have to leave vCPUs for these. All else changes by steps
+// from tick to tick, or counts readings, so it waits for the next tick, and so does an arrived instance whose
+// vCPUs depend on that. The ids of the decisions are made of `now`, epoch seconds, because that tick may have
+// had the same ones. Pure.
+model::Plan decide_places(const model::Snapshot& snapshot, const PolicySettings& settings,
+                          const std::set<std::string>& arrived, double now);
+
 }  // namespace berth::policies

@@ -38,6 +38,12 @@ class Enforcer {
 
   static constexpr double kRemembered_s = 600;
 
+  // The part of a tick's decisions that a plan has.
+  enum class Extent {
+    whole,
+    pins,  // policies::decide_places()
+  };
+
   // `writer` outlives the enforcer. `read_again` is called for each workload whose settings the next reading
   // must not take from memory.
   Enforcer(cgroup::Writer& writer, std::function<void(const std::string&)> read_again)
@@ -73,9 +79,11 @@ class Enforcer {
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
   // that returns to its original is put back, so that no trace of it is left. First of all, cgroups that are
-  // no groups of best-effort work any more get their priority back, in a part of `budget`.
+  // no groups of best-effort work any more get their priority back, in a part of `budget`. Changes whose
+  // outcome is unknown are put back if a whole plan does not have them.
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
-                              const Groups& groups, std::chrono::milliseconds budget);
+                              const Groups& groups, std::chrono::milliseconds budget,
+                              Extent extent = Extent::whole);
 
   // Puts back what an earlier berthd changed and could not restore, as soon as that succeeds.
   void take_over(const std::vector<cgroup::UndoRecord>& records);

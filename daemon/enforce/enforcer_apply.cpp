@@ -55,7 +55,7 @@ bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::n
 
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
                                       const Found& found, const Groups& groups,
-                                      std::chrono::milliseconds budget) {
+                                      std::chrono::milliseconds budget, Extent extent) {
   const auto start = std::chrono::steady_clock::now();
   Batch batch{plan, snapshot, start + budget};
   release_former_groups(groups, start + budget / kPartForFormerGroups, plan.time, batch.finished);
@@ -101,7 +101,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
   flush(batch);
   release_former_groups(groups, batch.deadline, plan.time, batch.finished);
   confine_grounds(found, plan.time, batch.finished);
-  release_forgotten(plan, batch.finished);
+  if (extent == Extent::whole) release_forgotten(plan, batch.finished);
   settle(batch.finished, plan.time);
   return std::move(batch.finished);
 }

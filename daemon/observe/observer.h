@@ -98,6 +98,9 @@ class Observer {
   // Reads host and workloads; `now` in epoch seconds, and the wall clock ahead of it. Returns faults and
   // changes for the worse, each once.
   std::vector<std::string> read(double now, double wall_ahead_s = 0);
+  // Reads the settings of workloads that appeared since, so that the next assemble() has them. All other
+  // figures, and the time, stay those of the last read().
+  void read_new() { sampler_.read_new(); }
   const Readings& readings() const { return sampler_.readings(); }
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // As the last assemble() found them, or take_changes() after it.

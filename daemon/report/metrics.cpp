@@ -51,6 +51,8 @@ void add_daemon(Families& families, const StatusReport& status) {
   families.counter("berth_ticks_total", "Ticks since berthd started.", static_cast<double>(status.ticks));
   families.counter("berth_ticks_woken_by_pressure_total", "Ticks that ran early because of pressure.",
                    static_cast<double>(status.woken_by_pressure));
+  families.counter("berth_ticks_woken_by_arrival_total", "Early ticks that placed workloads which appeared.",
+                   static_cast<double>(status.woken_by_arrival));
   families.counter("berth_tick_cpu_seconds_total", "CPU time that all ticks took.",
                    status.total_cpu_ms / 1000);
   families.gauge("berth_last_tick_duration_seconds", "Time that the last tick took.",

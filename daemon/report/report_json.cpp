@@ -256,6 +256,7 @@ std::string status_json(const StatusReport& report) {
        {"tick",
         {{"count", report.ticks},
          {"woken_by_pressure", report.woken_by_pressure},
+         {"woken_by_arrival", report.woken_by_arrival},
          {"interval_s", report.interval_s},
          {"last_wall_ms", report.last_wall_ms},
          {"mean_cpu_ms", mean_cpu_ms}}},

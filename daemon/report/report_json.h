@@ -48,6 +48,7 @@ struct StatusReport {
   double started = 0;
   std::uint64_t ticks = 0;
   std::uint64_t woken_by_pressure = 0;  // of the ticks
+  std::uint64_t woken_by_arrival = 0;   // likewise
   double interval_s = 0;
   SamplingReport sampling;
   // Of the settings, for callers that make observations as berthd does.

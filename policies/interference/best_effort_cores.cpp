@@ -67,17 +67,20 @@ bool is_less_than_ago(double time, double seconds, double now) {
 }  // namespace
 
 int next_cores(const std::vector<int>& threads, double services_cores,
-               const std::optional<model::BestEffortCores>& before, double now) {
+               const std::optional<model::BestEffortCores>& before, double now, bool may_grow) {
   const int wanted = left_by(threads, services_cores);
   if (!before || wanted <= before->cores) return wanted;
-  const bool grows = !is_less_than_ago(before->fell_at, kCalm_s, now) &&
+  const bool grows = may_grow && !is_less_than_ago(before->fell_at, kCalm_s, now) &&
                      left_by(threads, kToGrow * services_cores) > before->cores;
   return before->cores + (grows ? 1 : 0);
 }
 
-std::map<int, model::BestEffortCores> best_effort_cores(
-    const Occupancy& occupancy, const BestEffortDemand& demand, const std::map<int, double>& services_cores,
-    const model::CpuSet& reserved, const std::map<int, model::BestEffortCores>& before, double now) {
+std::map<int, model::BestEffortCores> best_effort_cores(const Occupancy& occupancy,
+                                                        const BestEffortDemand& demand,
+                                                        const std::map<int, double>& services_cores,
+                                                        const model::CpuSet& reserved,
+                                                        const std::map<int, model::BestEffortCores>& before,
+                                                        double now, bool may_grow) {
   const Node& node = occupancy.node();
   const model::CpuSet pool = best_effort_pool(occupancy, demand);
   std::map<int, model::BestEffortCores> domains;
@@ -94,7 +97,7 @@ std::map<int, model::BestEffortCores> best_effort_cores(
     if (services == services_cores.end() && was->cores >= all) continue;
     int cores = 0;
     if (services != services_cores.end()) {
-      cores = std::min(next_cores(offer.threads(), services->second, was, now), all);
+      cores = std::min(next_cores(offer.threads(), services->second, was, now, may_grow), all);
     } else {
       cores = is_less_than_ago(was->fell_at, kLeft_s, now) ? was->cores : all;
     }

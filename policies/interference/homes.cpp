@@ -92,6 +92,7 @@ class Homes {
   void keep(const SharedRequest& request) {
     std::vector<int> home = indices(request.workload->home);
     std::string why = fmt::format("at home in {}, as before", names(home));
+    if (search_.between_ticks) return settle(request, home, std::move(why));
     if (search_.wider.contains(request.workload->id) && widen(home, request)) {
       why = fmt::format("at home in {}: it waits for vCPUs, so its home is wider", names(home));
     } else if (widen_for_use(home, request)) {

@@ -23,6 +23,7 @@ struct HomeSearch {
   double best_effort_cores = 0;        // use of best-effort work
   const std::set<std::string>& wider;  // services whose home is to become wider
   const Hold& hold;                    // of pins
+  bool between_ticks = false;          // no home that stands becomes wider
 };
 
 // A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, or uses

@@ -378,11 +378,12 @@ std::map<int, model::BestEffortCores> plan_shared(
                         .off_limits = off_limits,
                         .best_effort_cores = demand.use_cores,
                         .wider = wider,
-                        .hold = hold},
+                        .hold = hold,
+                        .between_ticks = settings.between_ticks},
                        requests);
   pin_to_homes(requests, homes, proposal.actions);
   return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,
-                           snapshot.best_effort_cores, snapshot.time);
+                           snapshot.best_effort_cores, snapshot.time, !settings.between_ticks);
 }
 
 bool nothing_is_left_to_services(const model::Snapshot& snapshot) {

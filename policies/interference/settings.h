@@ -45,6 +45,9 @@ struct InterferenceSettings {
   // any.
   double max_runq_latency_s = 0;
   BestEffortPriority best_effort_priority = BestEffortPriority::idle;
+  // No key: set by decide_places(). Best-effort work takes no core back, and homes do not become wider,
+  // because both go by one step a tick.
+  bool between_ticks = false;
 };
 
 }  // namespace berth::policies

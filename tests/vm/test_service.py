@@ -3,7 +3,7 @@
 
 import re
 
-from berth import LIGHT, Berth
+from berth import LIGHT, READ_CPUSET, Berth, run_command
 
 # Long enough for a daemon that is only slow.
 WATCHDOG = "[Service]\nWatchdogSec=15\n"
@@ -64,6 +64,19 @@ def test_pressure_wakes_it_long_before_the_next_tick(berth: Berth) -> None:
     # Other load of a slow machine may have woken it before the hogs do.
     berth.guest.poll(lambda: berth.json("status")["tick"]["count"] > 1, 10, what="the tick it was woken for")
     berth.guest.run(f"rm {go}")
+
+
+def test_a_workload_that_appears_is_pinned_long_before_the_next_tick(berth: Berth) -> None:
+    interval_s, unit = 60, "berth-test-ls1.service"
+    # Without pressure, which would bring a whole tick.
+    berth.start("enforce", extra=f"[sampling]\ninterval = {interval_s}\npressure_threshold = 0")
+    shown = berth.guest.run(
+        f"{run_command(unit, LIGHT)}; unit={unit}; until {READ_CPUSET}; [ -n \"$cpus\" ]; do sleep 0.05; done; "
+        f"cut -d' ' -f1 /proc/uptime; systemctl show -P ExecMainStartTimestampMonotonic {unit}"
+    ).stdout.split()
+    pinned_s, started_us = float(shown[0]), int(shown[1])
+    assert pinned_s - started_us / 1e6 < interval_s / 5
+    assert berth.json("status")["tick"]["woken_by_arrival"] > 0
 
 
 def test_security_exposure_is_low(berth: Berth) -> None:

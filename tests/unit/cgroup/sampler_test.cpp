@@ -76,6 +76,25 @@ TEST_F(SamplerTest, TheFirstReadingHasNoRateButEverythingElse) {
   EXPECT_FALSE(reading.gone);
 }
 
+TEST_F(SamplerTest, OfANewWorkloadAloneTheSettingsCanBeReadBeforeTheNextSample) {
+  sample(10);
+  tree.make("b");
+  tree.write("b", "cpu.stat", cpu_stat(1000));
+  tree.write("b", "cpuset.cpus", "2\n");
+  sampler.add("b", Cgroup::open(tree.root(), "b").value());
+  tree.write("a", "cpuset.cpus", "3\n");
+  sampler.refresh("a");
+  const auto& readings = sampler.read_new();
+  EXPECT_EQ(readings.at("b").cpus.to_string(), "2");
+  EXPECT_EQ(readings.at("a").cpus.to_string(), "0-1");
+  tree.write("b", "cpuset.cpus", "4\n");
+  tree.write("b", "cpu.stat", cpu_stat(9000));
+  let_pass(0.002);
+  sample(11);
+  EXPECT_EQ(readings.at("b").cpus.to_string(), "4") << "it is the first sample, which reads all";
+  EXPECT_FALSE(readings.at("b").sample) << "and has no rate";
+}
+
 TEST_F(SamplerTest, RatesAreOverMonotonicTimeAndStampedWithTheGivenOne) {
   const double earliest = monotonic_s();
   sample(1000);

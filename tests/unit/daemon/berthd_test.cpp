@@ -64,6 +64,17 @@ TEST_F(Berthd, PinsTellsTheServiceManagerAndPutsBackWhenTold) {
   EXPECT_EQ(pins(), originals);
 }
 
+TEST_F(Berthd, AWorkloadThatAppearsIsPinnedLongBeforeTheNextTick) {
+  load_node("enforce");
+  std::string text = test::read_text(node.config_file());
+  const std::string often = "interval = \"100ms\"";
+  node.configure(text.replace(text.find(often), often.size(), "interval = \"1h\""));
+  BerthdProcess berthd(node.arguments());
+  ASSERT_NE(berthd.wait_notified("READY=1"), "");
+  node.add_group("web/c");
+  EXPECT_TRUE(eventually([&] { return !node.cpus("web/c").empty(); })) << berthd.errors();
+}
+
 TEST_F(Berthd, SigintStopsToo) {
   load_node("enforce");
   BerthdProcess berthd(node.arguments());

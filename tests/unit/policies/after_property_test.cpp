@@ -277,4 +277,36 @@ RC_GTEST_PROP(AfterProperty, IsWhatALookThroughAllTicksFinds, ()) {
   RC_ASSERT((use ? use->samples : 0) == samples);
 }
 
+RC_GTEST_PROP(AfterProperty, APlacementChangesTheMemoryOfPinsAlone, ()) {
+  const std::uint64_t seed = *testing::any_seed();
+  const std::vector<Tick> ticks = random_ticks(seed);
+  model::Standing before;
+  for (const Tick& tick : ticks)
+    before = after(std::move(before), tick.snapshot, tick.plan, tick.outcomes, PolicySettings());
+  const Tick& last = ticks.back();
+  testing::Draws draws(seed + 1);
+  model::Plan plan = next_plan(draws, last.snapshot);
+  std::erase_if(plan.actions,
+                [](const model::Action& action) { return action.attribute() != model::Attribute::cpus; });
+  const std::set<std::string> arrived{"d"};
+  model::Standing now = after_places(before, last.snapshot, plan, assumed(plan), arrived);
+  RC_ASSERT(now.sharing.contains("d") == without_own_vcpus(plan).contains("d"));
+  const auto forget_pins = [](model::Standing& standing) {
+    standing.sharing.clear();
+    standing.best_effort_cores.clear();
+    for (auto& [id, memory] : standing.runs) {
+      memory.held.erase(model::Attribute::cpus);
+    }
+    // A run may be known by its pin alone.
+    std::erase_if(standing.runs, [](const auto& item) {
+      model::RunMemory nothing;
+      nothing.run = item.second.run;
+      return item.second == nothing;
+    });
+  };
+  forget_pins(before);
+  forget_pins(now);
+  RC_ASSERT(now == before);
+}
+
 }  // namespace berth::policies

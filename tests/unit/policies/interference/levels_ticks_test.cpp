@@ -14,6 +14,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,14 @@ class Machine {
     measure();
     model::Plan plan = decide(snapshot_, settings_, {"interference"});
     standing_ = after(std::move(standing_), snapshot_, plan, assumed(plan), settings_);
+    model::take_off(snapshot_);
+    model::put_on(standing_, snapshot_);
+    return plan;
+  }
+  // The plan of a placement between two ticks.
+  model::Plan place(const std::set<std::string>& arrived) {
+    model::Plan plan = decide_places(snapshot_, settings_, arrived, snapshot_.time + 0.5);
+    standing_ = after_places(std::move(standing_), snapshot_, plan, assumed(plan), arrived);
     model::take_off(snapshot_);
     model::put_on(standing_, snapshot_);
     return plan;
@@ -319,6 +328,80 @@ RC_GTEST_PROP(LevelsOverTime, EveryTickKeepsTheRules, ()) {
       machine.on(model::Topology::make(list).value());
     }
     expect_rules_kept(machine, settings, machine.tick());
+  }
+}
+
+// Two machines with the same loads: a placement between two ticks of one, though nothing arrived, changes
+// nothing there, and no tick after it.
+RC_GTEST_PROP(LevelsOverTime, APlacementOfNothingNewChangesNoPlan, ()) {
+  testing::Draws draws(*testing::any_seed());
+  const HostShape shape{.sockets = draws.number(1, 2),
+                        .llcs_per_socket = draws.number(1, 3),
+                        .cores_per_llc = draws.number(1, 5),
+                        .threads_per_core = draws.number(1, 2)};
+  Machine placing(shape);
+  Machine ticking(shape);
+  const auto all = static_cast<int>(placing.topology().all().size());
+  if (draws.chance(0.5)) placing.settings().isolation = ticking.settings().isolation = Isolation::vcpus;
+  placing.batch(2);
+  ticking.batch(2);
+  for (int tick = 0; tick < 40; ++tick) {
+    if (tick == 0 || draws.chance(0.2)) {
+      const Load load = turns(draws.fraction() * all, draws.number(1, 10));
+      Workload made = testing::latency_sensitive(fmt::format("s{}", draws.number(0, 5)), draws.number(0, 4));
+      made.isolation.reset();
+      placing.run(made, load);
+      ticking.run(made, load);
+    }
+    const model::Plan plan = placing.tick();
+    RC_ASSERT(plan.actions == ticking.tick().actions);
+    RC_ASSERT(placing.place({}).actions.empty());
+  }
+}
+
+// A service that arrives between two ticks takes vCPUs from best-effort work and from nobody else: owners
+// keep theirs, and nobody is on another's.
+RC_GTEST_PROP(LevelsOverTime, APlacementTakesNoVcpuFromAnOwner, ()) {
+  testing::Draws draws(*testing::any_seed());
+  const HostShape shape{.sockets = draws.number(1, 2),
+                        .llcs_per_socket = draws.number(1, 3),
+                        .cores_per_llc = draws.number(1, 5),
+                        .threads_per_core = draws.number(1, 2)};
+  Machine machine(shape);
+  const auto all = static_cast<int>(machine.topology().all().size());
+  machine.batch(2);
+  const auto start = [&] {
+    Workload made = testing::latency_sensitive(fmt::format("s{}", draws.number(0, 7)), draws.number(0, 4));
+    if (draws.chance(0.5)) made.isolation = Isolation::shared;
+    const std::string id = made.id;
+    machine.run(std::move(made), turns(draws.fraction() * all, draws.number(1, 10)));
+    return id;
+  };
+  const auto owners = [&] {
+    std::map<std::string, CpuSet> pins;
+    for (const Workload& it : machine.workloads()) {
+      const bool owns = it.workload_class == model::WorkloadClass::latency_sensitive && !it.shares;
+      if (owns && !it.cpus.empty()) pins.emplace(it.id, it.cpus);
+    }
+    return pins;
+  };
+  start();
+  for (int tick = 0; tick < 40; ++tick) {
+    machine.tick();
+    if (!draws.chance(0.3)) continue;
+    const std::string id = start();
+    auto before = owners();
+    before.erase(id);
+    machine.place({id});
+    auto now = owners();
+    const auto placed = now.extract(id);
+    RC_ASSERT(now == before);
+    if (placed.empty()) continue;
+    for (const auto& [other, pin] : now) RC_ASSERT(!pin.intersects(placed.mapped()));
+    for (const Workload& it : machine.workloads()) {
+      if (it.workload_class != model::WorkloadClass::best_effort) continue;
+      RC_ASSERT(!it.cpus.empty() && !it.cpus.intersects(placed.mapped()));
+    }
   }
 }
 
