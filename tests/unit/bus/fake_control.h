@@ -6,6 +6,7 @@
 #include "daemon/serve/control.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -131,6 +132,7 @@ class FakeControl final : public daemon::Control {
     if (trials.empty() || trials.back().caller.key != caller)
       return model::fail(model::ErrorKind::gone, "you lead no trial");
     sides.emplace_back(side, lease_s);
+    if (on_side) on_side(sides.back().first);
     return {};
   }
   model::Result<void> end_trial(const std::string& caller, bool keep) override {
@@ -213,7 +215,8 @@ class FakeControl final : public daemon::Control {
   };
   std::vector<Trial> trials;
   std::vector<std::pair<std::string, double>> sides;  // with the lease
-  std::vector<bool> kept;                             // ends of trials
+  std::function<void(const std::string& side)> on_side;
+  std::vector<bool> kept;  // ends of trials
   std::vector<std::string> callers_left;
   std::vector<std::string> evicted;
   std::optional<std::string> home_of_all;
