@@ -68,6 +68,8 @@ const std::vector<Command>& commands() {
        "Read a configuration and report the first error", false, declare_check_config},
       {"reload", configure, "Read the file again", "Make the daemon read its configuration again", false,
        declare_reload},
+      {"trial", configure, "Compare two settings here",
+       "Compare two settings on this host, in windows of both in random order", false, declare_trial},
   };
   return table;
 }

@@ -70,6 +70,7 @@ Action declare_status(const Options& options);
 Action declare_suggest(const Options& options);
 Action declare_top(const Options& options);
 Action declare_topology(const Options& options);
+Action declare_trial(const Options& options);
 Action declare_watch(const Options& options);
 
 // Prints a document of the daemon on the session's output: with --json as it is, else by `render`. `what`

@@ -306,4 +306,15 @@ Outcome<void> DaemonClient::reload() {
   return guarded([this] { (void)state_->manager.change("Reload"); });
 }
 
+Outcome<std::string> DaemonClient::begin_trial(const std::string& a, const std::string& b) {
+  return guarded([&] { return state_->manager.change("BeginTrial", a, b); });
+}
+Outcome<void> DaemonClient::use_trial_side(const std::string& side, double lease_s) {
+  return guarded(
+      [&] { (void)state_->manager.change("UseTrialSide", side, static_cast<std::uint64_t>(lease_s * 1e6)); });
+}
+Outcome<void> DaemonClient::end_trial(bool keep) {
+  return guarded([&] { (void)state_->manager.change("EndTrial", keep); });
+}
+
 }  // namespace berth::cli

@@ -64,6 +64,10 @@ class DaemonClient {
   // Problem failed where nothing is learned of the service.
   Outcome<void> forget_profile(const std::string& service);
   Outcome<void> reload();
+  // A berth.trial-begin/1 document. The trial is that of this connection, and ends with it.
+  Outcome<std::string> begin_trial(const std::string& a, const std::string& b);
+  Outcome<void> use_trial_side(const std::string& side, double lease_s);
+  Outcome<void> end_trial(bool keep);
 
  private:
   struct State;

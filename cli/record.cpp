@@ -2,6 +2,7 @@
 #include "cli/command.h"
 #include "cli/daemon_client.h"
 #include "cli/document.h"
+#include "cli/end_signals.h"
 #include "cli/input.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
@@ -19,8 +20,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
-#include <ctime>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -59,36 +58,6 @@ std::string default_file(const std::string& host, double now, const char* ending
   return fmt::format("berth-{}{}{}{}", name, name.empty() ? "" : "-", model::utc_text(now, "%Y%m%dT%H%M%SZ"),
                      ending);
 }
-
-// From its construction on, the signals that end the program only end a wait.
-class EndSignals {
- public:
-  EndSignals() {
-    sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
-    sigprocmask(SIG_BLOCK, &set_, &before_);
-    std::signal(SIGPIPE, SIG_IGN);  // a write then fails with EPIPE
-  }
-  ~EndSignals() {
-    std::signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &before_, nullptr);
-  }
-  EndSignals(const EndSignals&) = delete;
-  EndSignals& operator=(const EndSignals&) = delete;
-
-  // Waits; true where the program is to end.
-  bool wait(double seconds) const {
-    const double whole = std::max(seconds, 0.0);
-    timespec time{};
-    time.tv_sec = static_cast<std::time_t>(whole);
-    time.tv_nsec = static_cast<long>((whole - static_cast<double>(time.tv_sec)) * 1e9);
-    return sigtimedwait(&set_, nullptr, &time) > 0;
-  }
-
- private:
-  sigset_t set_{};
-  sigset_t before_{};
-};
 
 // The ticks of the daemon, and what its learning takes for a domain, by its own account.
 struct Pace {

@@ -59,6 +59,17 @@ std::string sampling_line(const Document& sampling, const Document& tick) {
   return line;
 }
 
+// "side b, led by process 123 of user 0, until 2026-11-21 10:11:10 at the latest".
+std::string trial_line(const Document& trial) {
+  const std::string side = text_of(trial, "side");
+  if (flag_of(trial, "kept"))
+    return fmt::format("the settings of side {} are kept until berthctl reload, or a restart", side);
+  const auto until = number_of(trial, "until");
+  return fmt::format("{}led by process {} of user {}, until {} without it",
+                     side.empty() ? "" : "side " + side + ", ", whole(trial, "pid"), whole(trial, "user"),
+                     until ? format_time(*until) : "-");
+}
+
 using Line = std::function<void(const char*, const std::string&, Colour)>;
 
 // A line each of the first items, and one that counts the others and says what shows them.
@@ -214,6 +225,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   if (const std::string error = text_of(config, "error"); !error.empty()) {
     line("", "rejected: " + error, Colour::red);
   }
+  if (const Document& trial = member(status, "trial"); trial.is_object())
+    line("trial", trial_line(trial), Colour::yellow);
   render_unused_rules(line, config);
   if (const std::string reserved = text_of(status, "reserved_cpus"); !reserved.empty())
     line("reserved", fmt::format("vCPUs {}, which best-effort work is kept off", reserved));

@@ -46,7 +46,7 @@ _berthctl() {
     local _berthctl_line
     _berthctl_split
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
-    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload"
+    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload trial"
     local policies="interference straggler eviction oversell placement quota"
     local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign"
     local global="--help --version --json --no-pager"
@@ -66,7 +66,7 @@ _berthctl() {
     done
 
     case $previous in
-        --snapshot | --config | --xml | --request | --file | --compare | --report)
+        --snapshot | --config | --xml | --request | --file | --compare | --report | --a | --b)
             _berthctl_files
             return
             ;;
@@ -99,7 +99,11 @@ _berthctl() {
                 return
             fi
             ;;
-        --synthetic | --interval | --for | --hold | --pause | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
+        --keep)
+            _berthctl_offer runq-p99 runq-median cpi throttled progress batch-cpu metric
+            return
+            ;;
+        --metric | --window | --seed | --synthetic | --interval | --for | --hold | --pause | --cancel | --listen | --snapshots | --domain | --max-age | --capacity | --reserve | --horizon | -n)
             return
             ;;
     esac
@@ -116,6 +120,7 @@ _berthctl() {
         plan) options+=" --no-pager --snapshot --config --policy -o" ;;
         explain) options+=" --no-pager --snapshot --config --since --policy --kind" ;;
         rank) options+=" --no-pager --request --snapshot --config -o" ;;
+        trial) options+=" --a --b --for --window --metric --keep --seed" ;;
         backtest) options+=" --no-pager --capacity --reserve --horizon" ;;
         serve) options+=" --listen --snapshots --domain --max-age --hold --pause --config -o" ;;
         evict) options+=" --yes" ;;

@@ -40,6 +40,7 @@ complete -c berthctl -n __berthctl_needs_command -a watch -d 'Follow the decisio
 complete -c berthctl -n __berthctl_needs_command -a record -d 'Record the ticks of berthd in one compressed file'
 complete -c berthctl -n __berthctl_needs_command -a replay -d 'The decisions over a recorded time, with these or other settings'
 complete -c berthctl -n __berthctl_needs_command -a rank -d 'The places for new work on one or many hosts, best first'
+complete -c berthctl -n __berthctl_needs_command -a trial -d 'Compare two settings on this host, in windows of both in random order'
 complete -c berthctl -n __berthctl_needs_command -a backtest -d 'How well each method would have forecast recorded memory'
 complete -c berthctl -n __berthctl_needs_command -a serve -d 'Answer a Kubernetes scheduler as its extender'
 complete -c berthctl -n __berthctl_needs_command -a mode -d 'Switch between observing and enforcing'
@@ -91,6 +92,13 @@ complete -c berthctl -n '__berthctl_command serve' -l domain -x -d 'The domain o
 complete -c berthctl -n '__berthctl_command serve' -l max-age -x -d 'Seconds for which a snapshot is believed'
 complete -c berthctl -n '__berthctl_command serve' -l hold -x -d 'Seconds for which a placed pod counts'
 complete -c berthctl -n '__berthctl_command serve' -l pause -x -d 'Seconds between two snapshots of a host'
+complete -c berthctl -n '__berthctl_command trial' -l a -r -F -d 'Settings of one side'
+complete -c berthctl -n '__berthctl_command trial' -l b -r -F -d 'Settings of the other side'
+complete -c berthctl -n '__berthctl_command trial' -l for -x -d 'Time that the trial takes'
+complete -c berthctl -n '__berthctl_command trial' -l window -x -d 'Time of one window'
+complete -c berthctl -n '__berthctl_command trial' -l metric -x -d 'Compare a number that this command prints'
+complete -c berthctl -n '__berthctl_command trial' -l keep -x -a 'runq-p99 runq-median cpi throttled progress batch-cpu metric' -d 'Keep the side that is better in this figure'
+complete -c berthctl -n '__berthctl_command trial' -l seed -x -d 'Of the order of the windows'
 complete -c berthctl -n '__berthctl_first_of backtest' -a memory
 complete -c berthctl -n '__berthctl_command backtest' -F
 complete -c berthctl -n '__berthctl_command backtest' -l capacity -x -d 'The memory that there is'

@@ -30,18 +30,28 @@ constexpr double kYear = 365 * kDay;
 // A function, not a lambda, selects the member of a key. So each kind of key is one piece of code, not one
 // for each key.
 
-// The default as TOML, read from a default target, so that the manual cannot disagree with the program. ""
-// for a member that is unset by default. `field` selects the member of the target that a key sets, here and
-// below.
+// The value as TOML; "" for a member that is unset. `field` selects the member of the target that a key sets,
+// here and below.
 template <typename Target, typename Field, typename Write>
-std::string default_text(Field field, Write write) {
+std::function<std::string(Target&)> text_by(Field field, Write write) {
+  return [field, write](Target& target) -> std::string {
+    auto& member = field(target);
+    if constexpr (requires { member.has_value(); }) {
+      return member ? write(*member) : "";
+    } else {
+      return write(member);
+    }
+  };
+}
+
+// The default is read from a default target, so that the manual cannot disagree with the program.
+template <typename Target>
+KeySpec<Target> make_spec(const char* name, const char* type, std::string range,
+                          std::function<Refusal(Target&, const toml::node&)> set,
+                          std::function<std::string(Target&)> text, std::vector<std::string> choices = {}) {
   Target defaults{};
-  auto& member = field(defaults);
-  if constexpr (requires { member.has_value(); }) {
-    return "";
-  } else {
-    return write(member);
-  }
+  return {
+      {name, type, text(defaults), std::move(range)}, std::move(choices), std::move(set), std::move(text)};
 }
 
 constexpr auto kPlain = [](const auto& value) { return fmt::format("{}", value); };
@@ -55,8 +65,8 @@ KeySpec<Target> integer_key(const char* name, std::int64_t low, std::int64_t hig
     field(target) = static_cast<int>(value->get());
     return std::nullopt;
   };
-  return {
-      {name, "integer", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)}, {}, set};
+  return make_spec<Target>(name, "integer", fmt::format("{} to {}", low, high), set,
+                           text_by<Target>(field, kPlain));
 }
 
 template <typename Target, typename Member>
@@ -68,7 +78,8 @@ KeySpec<Target> number_key(const char* name, double low, double high, Member& (*
     field(target) = *value;
     return std::nullopt;
   };
-  return {{name, "number", default_text<Target>(field, kPlain), fmt::format("{} to {}", low, high)}, {}, set};
+  return make_spec<Target>(name, "number", fmt::format("{} to {}", low, high), set,
+                           text_by<Target>(field, kPlain));
 }
 
 template <typename Target, typename Member>
@@ -79,7 +90,7 @@ KeySpec<Target> boolean_key(const char* name, Member& (*field)(Target&)) {
     field(target) = value->get();
     return std::nullopt;
   };
-  return {{name, "boolean", default_text<Target>(field, kPlain), ""}, {}, set};
+  return make_spec<Target>(name, "boolean", "", set, text_by<Target>(field, kPlain));
 }
 
 template <typename Target, typename Member>
@@ -95,11 +106,9 @@ KeySpec<Target> duration_key(const char* name, double low_s, double high_s, Memb
     field(target) = *seconds;
     return std::nullopt;
   };
-  return {{name, "duration",
-           default_text<Target>(field, [](double seconds) { return '"' + duration_text(seconds) + '"'; }),
-           fmt::format("{} to {}", duration_text(low_s), duration_text(high_s))},
-          {},
-          set};
+  return make_spec<Target>(
+      name, "duration", fmt::format("{} to {}", duration_text(low_s), duration_text(high_s)), set,
+      text_by<Target>(field, [](double seconds) { return '"' + duration_text(seconds) + '"'; }));
 }
 
 template <typename Target, typename Member>
@@ -119,7 +128,7 @@ KeySpec<Target> size_key(const char* name, Member& (*field)(Target&)) {
     field(target) = *bytes;
     return std::nullopt;
   };
-  return {{name, "size", default_text<Target>(field, kPlain), ""}, {}, set};
+  return make_spec<Target>(name, "size", "", set, text_by<Target>(field, kPlain));
 }
 
 template <typename Target, typename Value, typename Member>
@@ -128,7 +137,7 @@ KeySpec<Target> choice_key(const char* name, std::vector<std::pair<std::string, 
   std::vector<std::string> names;
   names.reserve(allowed.size());
   for (const auto& [choice, value] : allowed) names.push_back(choice);
-  auto as_toml = default_text<Target>(field, [&allowed](const Value& wanted) {
+  auto as_toml = text_by<Target>(field, [allowed](const Value& wanted) {
     for (const auto& [choice, value] : allowed) {
       if (value == wanted) return quote(choice);
     }
@@ -147,7 +156,7 @@ KeySpec<Target> choice_key(const char* name, std::vector<std::pair<std::string, 
     const auto meant = closest(text->get(), names);
     return meant.empty() ? "" : "did you mean " + quote(meant) + "?";
   };
-  return {{name, "string", std::move(as_toml), std::move(range)}, std::move(names), set};
+  return make_spec<Target>(name, "string", std::move(range), set, std::move(as_toml), std::move(names));
 }
 
 template <typename Target, typename Member>
@@ -160,9 +169,9 @@ KeySpec<Target> cpulist_key(const char* name, Member& (*field)(Target&)) {
     field(target) = *cpus;
     return std::nullopt;
   };
-  auto as_toml =
-      default_text<Target>(field, [](const model::CpuSet& cpus) { return quote(cpus.to_string()); });
-  return {{name, "cpulist", std::move(as_toml), ""}, {}, set};
+  return make_spec<Target>(name, "cpulist", "", set, text_by<Target>(field, [](const model::CpuSet& cpus) {
+                             return quote(cpus.to_string());
+                           }));
 }
 
 std::vector<std::pair<std::string, Isolation>> isolations() {
@@ -181,10 +190,9 @@ KeySpec<Settings> metrics_listen_key() {
     settings.metrics_listen = *address;
     return std::nullopt;
   };
-  return {{"metrics.listen", "string", quote(to_string(Settings().metrics_listen)),
-           "a loopback address with a port, or the path of a socket"},
-          {},
-          set};
+  return make_spec<Settings>("metrics.listen", "string",
+                             "a loopback address with a port, or the path of a socket", set,
+                             [](Settings& settings) { return quote(to_string(settings.metrics_listen)); });
 }
 
 void add_spark_specs(std::vector<KeySpec<Settings>>& specs) {

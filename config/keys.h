@@ -24,6 +24,9 @@ struct KeySpec {
   Key key;
   std::vector<std::string> choices;  // the allowed values of a string that has few
   std::function<Refusal(Target&, const toml::node&)> set;
+  // The member's present value as TOML; "" for one that is unset. Null for members of [[workload]] that are
+  // no plain value.
+  std::function<std::string(Target&)> text = nullptr;
 };
 
 // The values that a key takes, in words: "an integer from 1 to 8192".

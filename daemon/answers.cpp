@@ -156,6 +156,7 @@ StatusReport Answers::status_report() const {
   report.config_file = from_.setup.options.config_file.string();
   report.config_loaded = from_.setup.loaded + wall_ahead_s;
   report.config_error = from_.setup.reload_error;
+  report.trial = daemon_.trial_report();
   report.config_mode = from_.setup.settings.mode == config::Mode::enforce ? "enforce" : "observe";
   report.enforce_problem = from_.enforcement.problem();
   return report;
@@ -415,6 +416,19 @@ std::optional<std::string> Answers::workload_of(pid_t pid, uid_t uid) const {
 model::Result<void> Answers::set_mode(std::string_view mode) { return daemon_.set_mode(mode); }
 model::Result<std::string> Answers::restore() { return daemon_.restore(); }
 model::Result<void> Answers::reload() { return daemon_.reload(); }
+
+model::Result<std::string> Answers::begin_trial(const TrialCaller& caller, const std::string& a,
+                                                const std::string& b) {
+  return daemon_.begin_trial(caller, a, b);
+}
+model::Result<void> Answers::use_trial_side(const std::string& caller, std::string_view side,
+                                            double lease_s) {
+  return daemon_.use_trial_side(caller, side, lease_s);
+}
+model::Result<void> Answers::end_trial(const std::string& caller, bool keep) {
+  return daemon_.end_trial(caller, keep);
+}
+void Answers::caller_left(const std::string& caller) { daemon_.caller_left(caller); }
 
 std::string Answers::version() const { return BERTH_VERSION; }
 

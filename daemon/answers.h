@@ -90,6 +90,12 @@ class Answers final : public Control {
   model::Result<std::string> evict(const std::string& id) override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
+  model::Result<std::string> begin_trial(const TrialCaller& caller, const std::string& a,
+                                         const std::string& b) override;
+  model::Result<void> use_trial_side(const std::string& caller, std::string_view side,
+                                     double lease_s) override;
+  model::Result<void> end_trial(const std::string& caller, bool keep) override;
+  void caller_left(const std::string& caller) override;
   std::string version() const override;
   std::string mode() const override { return from_.enforcement.mode(); }
   std::optional<double> score_node() const override;

@@ -178,6 +178,7 @@ void Daemon::whole_tick() {
   messenger_.bus().connect(answers_, senses_->observer(), setup_->clock.now());
   metrics_.keep(setup_->settings.metrics_listen, setup_->clock.now());
   note_changes();
+  expire_trial();
   enforcement_.begin_tick();
   messenger_.log().go_on();
   decide();
@@ -215,7 +216,7 @@ void Daemon::decide() {
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
   announcer_.attempt("used shares", learned_.take(plan_));
-  announcer_.attempt("learned profiles", learned_.learn(may_announce));
+  announcer_.attempt("learned profiles", learned_.learn(may_announce, !trial_));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto& snapshot = senses_->observer().snapshot();
   const auto news = straggler_news(standing_, snapshot, plan_);
@@ -376,6 +377,7 @@ void Daemon::leave_loop() {
 
 void Daemon::stop() {
   notify_.stopping();
+  trial_.reset();  // everything is put back anyway
   advertising_.remove();
   enforcement_.be_patient();
   end_enforcing("berthd stops", std::chrono::milliseconds::max());

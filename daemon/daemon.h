@@ -19,6 +19,7 @@
 #include "daemon/serve/control.h"
 #include "daemon/serve/metrics_server.h"
 #include "daemon/setup.h"
+#include "daemon/trial.h"
 #include "model/error.h"
 #include "model/plan.h"
 #include "model/standing.h"
@@ -84,6 +85,12 @@ class Daemon {
   model::Result<void> set_mode(std::string_view mode);
   model::Result<std::string> restore();
   model::Result<void> reload();
+  model::Result<std::string> begin_trial(const TrialCaller& caller, std::string_view a, std::string_view b);
+  model::Result<void> use_trial_side(const std::string& caller, std::string_view side, double lease_s);
+  model::Result<void> end_trial(const std::string& caller, bool keep);
+  void caller_left(const std::string& caller);
+  // The trial that runs, or the one whose settings are kept; nullopt without.
+  std::optional<TrialReport> trial_report() const;
 
  private:
   Daemon(std::unique_ptr<Setup> setup, std::optional<cgroup::HostLock> host_lock,
@@ -91,6 +98,14 @@ class Daemon {
 
   model::Result<void> begin_enforcing();
   model::Result<void> follow_configured_mode();
+  model::Result<void> switch_mode(std::string_view mode);
+  // Ends the trial where its lease has run out.
+  void expire_trial();
+  // Error gone where the caller leads no trial.
+  model::Result<void> owns_trial(const std::string& caller);
+  void take_trial_settings(const config::Settings& settings, config::Mode file_mode);
+  // Puts everything back to what was before the trial, which there must be.
+  void finish_trial(const std::string& reason);
   cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
   cgroup::Discovery::Changes note_changes();
   // Runs `part` as a tick, and counts its cost.
@@ -139,6 +154,12 @@ class Daemon {
   Arrivals arrivals_;
   std::set<std::string> arrived_;  // ids of workloads that no tick has placed
   std::function<void(double)> appeared_;
+  std::optional<Trial> trial_;
+  std::optional<TrialReport> kept_trial_;  // its settings stay until the next reload
+  struct {
+    std::string caller;  // as in TrialCaller; "": none yet
+    std::string reason;
+  } trial_ended_;  // the last trial that its caller did not keep
   TickCost cost_;
   Answers answers_;
 

@@ -20,7 +20,12 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
     return model::fail(ErrorKind::invalid_input,
                        fmt::format("mode \"{}\": must be observe or enforce", mode));
   }
+  if (trial_) finish_trial("a mode was chosen");
   if (mode == "observe") mode_follows_ = false;
+  return switch_mode(mode);
+}
+
+model::Result<void> Daemon::switch_mode(std::string_view mode) {
   if (mode == enforcement_.mode()) return {};
   if (mode == "enforce") {
     if (auto begun = begin_enforcing(); !begun) {
@@ -37,6 +42,7 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
 }
 
 model::Result<std::string> Daemon::restore() {
+  if (trial_) finish_trial("a restore was requested");
   const bool enforced = enforcement_.enforces();
   mode_follows_ = false;
   const auto report = end_enforcing("restore was requested", Enforcement::kRestoreBudget);
@@ -61,6 +67,8 @@ model::Result<void> Daemon::reload() {
     notify_.ready(status_line());
     return model::fail(loaded.error());
   }
+  if (trial_) finish_trial("the configuration was reloaded");
+  kept_trial_.reset();
   mode_follows_ |= loaded->mode != setup_->settings.mode;
   setup_->settings = std::move(*loaded);
   may_place_ = false;

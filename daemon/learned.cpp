@@ -37,10 +37,12 @@ model::Result<void> Learned::take(const model::Plan& plan) {
   return used_shares_.take(plan) ? used_shares_.save_in_background() : model::Result<void>();
 }
 
-model::Result<void> Learned::learn(const MayAnnounce& may_announce) {
+model::Result<void> Learned::learn(const MayAnnounce& may_announce, bool learns) {
   const auto& snapshot = observer_.snapshot();
-  for (const auto& [workload, text] : models_.take(snapshot, setup_.settings.policies.interference)) {
-    if (may_announce(workload)) os::log_info("{}", text);
+  if (learns) {
+    for (const auto& [workload, text] : models_.take(snapshot, setup_.settings.policies.interference)) {
+      if (may_announce(workload)) os::log_info("{}", text);
+    }
   }
   if (shown_ != models_.generation()) {
     shown_ = models_.generation();

@@ -31,8 +31,9 @@ class Learned {
   model::Result<void> take(const model::Plan& plan);
   // Learns the interference models from the observer's snapshot of what really holds, and gives the observer
   // the models in use. Logs what operators should know, as far as `may_announce` permits. Now and then it
-  // saves the sums. Error io of the save before.
-  model::Result<void> learn(const MayAnnounce& may_announce);
+  // saves the sums. Error io of the save before. With `learns` false the models stay as they are: in a trial
+  // the settings change again and again, and the ticks between two of them are of neither.
+  model::Result<void> learn(const MayAnnounce& may_announce, bool learns);
   Learner& models() { return models_; }
   // Reads the priors of the configuration again.
   void follow_settings();

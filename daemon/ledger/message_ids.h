@@ -21,6 +21,7 @@ inline constexpr const char* kMessageRelocationNeeded = "1a045d8c01e34eefa7ec71e
 inline constexpr const char* kMessageAdmission = "2c09573f57fa4b769bf9d545e2dd7247";
 inline constexpr const char* kMessageSchedulingState = "94f2b2c410ee43c1892bb90293589ac3";
 inline constexpr const char* kMessageGpuUnhealthy = "973633c74cc74f79aec4bac8e8055a65";
+inline constexpr const char* kMessageTrial = "c28a14b0b5e54a239443da7635ffae60";
 inline constexpr const char* kMessageGpuHealthy = "f81d337ea1ab4948a624eddb3b8587a6";
 
 }  // namespace berth::daemon

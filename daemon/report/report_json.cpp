@@ -297,6 +297,7 @@ std::string status_json(const StatusReport& report) {
        {"dropped_messages", {{"journal", report.dropped_to_journal}, {"systemd", report.dropped_to_systemd}}},
        {"overridden_workloads", report.overridden},
        {"memory_rss_bytes", report.memory_rss_bytes},
+       {"trial", trial_json(report.trial)},
        {"config",
         {{"file", report.config_file},
          {"loaded", report.config_loaded},

@@ -7,6 +7,7 @@
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/views.h"
 #include "daemon/observe/observer.h"
+#include "daemon/report/trial_json.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
 #include "model/explanation.h"
@@ -89,6 +90,7 @@ struct StatusReport {
   std::string config_file;
   double config_loaded = 0;
   std::optional<std::string> config_error;
+  std::optional<TrialReport> trial;
   std::vector<cgroup::UnusedRule> unused_rules;
   std::string config_mode;                     // the mode of the configuration
   std::optional<std::string> enforce_problem;  // why enforcing is not possible on this host

@@ -380,6 +380,11 @@ const sd_bus_vtable kTable[] = {
                              change_by<kImportProfiles>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("ForgetProfile", "s", SD_BUS_PARAM(service), "", "", change_by<kForgetProfile>,
                              kOpen),
+    SD_BUS_METHOD_WITH_NAMES("BeginTrial", "ss", SD_BUS_PARAM(a) SD_BUS_PARAM(b), "s", BERTH_JSON,
+                             begin_trial, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("UseTrialSide", "st", SD_BUS_PARAM(side) SD_BUS_PARAM(lease_usec), "", "",
+                             use_trial_side, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("EndTrial", "b", SD_BUS_PARAM(keep), "", "", end_trial, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -420,7 +425,7 @@ const sd_bus_vtable kTable[] = {
 }  // namespace
 
 ManagerObject::ManagerObject(sd_bus* bus, Control& control, Polkit& polkit)
-    : bus_(bus), control_(control), polkit_(polkit), announced_(current()) {
+    : bus_(bus), control_(control), polkit_(polkit), announced_(current()), trial_callers_(bus, control) {
   sd_bus_slot* slot = nullptr;
   check(sd_bus_add_object_vtable(bus, &slot, bus::kManagerPath, kInterface, kTable, this),
         "cannot serve the manager");
@@ -445,6 +450,11 @@ int ManagerObject::authorised(sd_bus_message* call, Act act, Polkit::Asked&& ask
   };
   polkit_.check(call, std::move(asked), answer);
   return 1;  // answered, or going to be
+}
+
+int ManagerObject::asked(sd_bus_message* call, std::function<model::Result<std::string>()> act,
+                         Polkit::Asked&& asked) {
+  return authorised(call, std::move(act), std::move(asked));
 }
 
 template <typename Act>

@@ -2,12 +2,14 @@
 #pragma once
 
 #include "daemon/serve/bus_service_glue.h"
+#include "daemon/serve/bus_service_trial.h"
 #include "daemon/serve/control.h"
 #include "daemon/serve/polkit.h"
 #include "daemon/serve/read_budget.h"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace berth::daemon {
@@ -36,6 +38,9 @@ class ManagerObject {
   // error. Does not keep the call itself, which may be large.
   template <typename Act>
   int authorised(sd_bus_message* call, Act act, Polkit::Asked&& asked);
+  // The same of an `act` with a document.
+  int asked(sd_bus_message* call, std::function<model::Result<std::string>()> act, Polkit::Asked&& asked);
+  TrialCallers& trial_callers() { return trial_callers_; }
   // Answers every user with the document that `act` computes, which is worth so many steps of ReadBudget.
   // `bytes`: of the arguments.
   template <typename Act>
@@ -66,6 +71,7 @@ class ManagerObject {
   Announced announced_;
   ReadBudget budget_;
   std::size_t unsent_bytes_ = 0;  // of documents; since the bus last had taken everything
+  TrialCallers trial_callers_;
   Slot interface_;
   Slot object_manager_;
 };

@@ -18,6 +18,13 @@
 
 namespace berth::daemon {
 
+// The caller that leads a trial.
+struct TrialCaller {
+  std::string key;  // of its connection to the bus; no other one has it as long as berthd runs
+  pid_t pid = 0;    // 0 where the bus does not know it
+  uid_t uid = 0;
+};
+
 // The calls that the daemon serves on the bus. They come on the loop's thread only. Each answers from the
 // state after the last tick, and none blocks. Calls that write (set_mode, restore) act before they return.
 // The formats are those of docs/contract.
@@ -82,6 +89,23 @@ class Control {
   virtual model::Result<std::string> restore() = 0;
   // Reads the configuration again. Error invalid_input with file, line and column: the old settings stay.
   virtual model::Result<void> reload() = 0;
+
+  // Begins a trial of two sides, each the text of a configuration file that comes after the others
+  // (config/trial_settings.h). Changes nothing yet. Returns the differences: a berth.trial-begin/1 document.
+  // Error invalid_input with the place of a fault. Error refused for settings that a trial may not change or
+  // that do not differ in effect, where this host cannot have one of them, and while another trial runs.
+  virtual model::Result<std::string> begin_trial(const TrialCaller& caller, const std::string& a,
+                                                 const std::string& b) = 0;
+  // Puts the settings of side "a" or "b" in force. The trial ends after `lease_s` seconds (1 to 86400)
+  // without another call. Error gone where the caller leads no trial (any more): the message says why it
+  // ended.
+  virtual model::Result<void> use_trial_side(const std::string& caller, std::string_view side,
+                                             double lease_s) = 0;
+  // Ends the trial: everything is as before, or with `keep` the settings of the present side stay in force
+  // until the next reload or restart. Error gone, as above.
+  virtual model::Result<void> end_trial(const std::string& caller, bool keep) = 0;
+  // The caller has left the bus, and a trial of it ends.
+  virtual void caller_left(const std::string& caller) = 0;
 
   virtual std::string version() const = 0;
   virtual std::string mode() const = 0;

@@ -33,7 +33,10 @@ SELECT = ("GTEST_", "PYTEST_", "RC_PARAMS", "BERTH_BUILD")
 
 
 def main(words: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="tools/test", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    contents = "parts:\n" + "".join(f"  {part.name:<13} {part.what}\n" for part in PARTS)
+    parser = argparse.ArgumentParser(
+        prog="tools/test", description=__doc__, epilog=contents, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--all", action="store_true", help="run what is unchanged since a green run, too")
     parser.add_argument("--for", dest="seconds", type=int, default=600, metavar="SECONDS", help="the time for properties (default: 600)")
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(KNOWN))

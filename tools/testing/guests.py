@@ -43,6 +43,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "daemon/report": (STATE, "test_service.py::test_metrics_are_served_on_this_host_alone"),
     "trace": ("test_progress.py::test_what_a_service_s_work_costs_is_recorded_and_fit",),
     "replay": ("test_progress.py::test_what_a_service_s_work_costs_is_recorded_and_fit",),
+    "trial": ("test_trial.py::test_observe_is_compared_with_enforce",),
     "cli": (PINS, BUS, "test_service.py::test_a_workload_may_be_named_by_its_unit"),
     "integrations": (STATE,),
     "systemd": (STARTS, STOPS, "test_service.py::test_security_exposure_is_low"),

@@ -6,6 +6,7 @@
 #include "daemon/serve/control.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -121,6 +122,27 @@ class FakeControl final : public daemon::Control {
   }
   model::Result<void> reload() override { return model::fail(model::ErrorKind::unavailable, refusal); }
 
+  model::Result<std::string> begin_trial(const daemon::TrialCaller& caller, const std::string& a,
+                                         const std::string& b) override {
+    trials.push_back({caller, a, b});
+    return std::string(R"({"schema":"berth.trial-begin/1","differs":[]})");
+  }
+  model::Result<void> use_trial_side(const std::string& caller, std::string_view side,
+                                     double lease_s) override {
+    if (trials.empty() || trials.back().caller.key != caller)
+      return model::fail(model::ErrorKind::gone, "you lead no trial");
+    sides.emplace_back(side, lease_s);
+    if (on_side) on_side(sides.back().first);
+    return {};
+  }
+  model::Result<void> end_trial(const std::string& caller, bool keep) override {
+    if (trials.empty() || trials.back().caller.key != caller)
+      return model::fail(model::ErrorKind::gone, "you lead no trial");
+    kept.push_back(keep);
+    return {};
+  }
+  void caller_left(const std::string& caller) override { callers_left.push_back(caller); }
+
   std::string version() const override { return "1.2.3"; }
   std::string mode() const override { return mode_now; }
   std::optional<double> score_node() const override { return score; }
@@ -186,6 +208,16 @@ class FakeControl final : public daemon::Control {
   std::map<std::string, std::map<std::string, std::string>> settings;
   std::map<std::string, double> progress;
   int reports = 0;  // of progress
+  struct Trial {
+    daemon::TrialCaller caller;
+    std::string a;
+    std::string b;
+  };
+  std::vector<Trial> trials;
+  std::vector<std::pair<std::string, double>> sides;  // with the lease
+  std::function<void(const std::string& side)> on_side;
+  std::vector<bool> kept;  // ends of trials
+  std::vector<std::string> callers_left;
   std::vector<std::string> evicted;
   std::optional<std::string> home_of_all;
   std::map<std::pair<pid_t, uid_t>, std::string> homes;  // workload of a process and user

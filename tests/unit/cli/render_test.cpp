@@ -170,6 +170,16 @@ TEST(RenderStatus, SaysWhereTheFileAsksForAnotherMode) {
   EXPECT_THAT(shown(document), HasSubstr("berthctl mode enforce"));
 }
 
+TEST(RenderStatus, ATrialIsNamedWithItsCaller) {
+  Document document = status();
+  EXPECT_THAT(shown(document), Not(HasSubstr("  trial ")));
+  document["trial"] = {{"kept", false}, {"pid", 123},   {"user", 0},
+                       {"side", "b"},   {"begun", 100}, {"until", 4e9}};
+  EXPECT_THAT(shown(document), HasSubstr("trial         side b, led by process 123 of user 0, until 2096-"));
+  document["trial"]["kept"] = true;
+  EXPECT_THAT(shown(document), HasSubstr("the settings of side b are kept until berthctl reload"));
+}
+
 TEST(RenderStatus, AFailedReloadIsShown) {
   Document document = status();
   document["config"]["error"] = "/etc/berth/berth.toml:3:1: unknown key";

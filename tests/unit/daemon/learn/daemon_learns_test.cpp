@@ -188,10 +188,12 @@ TEST_F(DaemonLearns, ProgressThatFallsIsSaidIfTheJournalMayHaveIt) {
       (void)(*observer)->progress().add("web/a", run, now, 0.9 / ticks);
       (void)(*observer)->read(now);
       (*observer)->assemble({.overrides = overrides});
-      (void)learned.learn([&](const std::string& workload) {
-        asked = workload == "web/a";
-        return may_announce;
-      });
+      (void)learned.learn(
+          [&](const std::string& workload) {
+            asked = workload == "web/a";
+            return may_announce;
+          },
+          true);
       return asked;
     }));
     return testing::internal::GetCapturedStderr();
@@ -202,5 +204,28 @@ TEST_F(DaemonLearns, ProgressThatFallsIsSaidIfTheJournalMayHaveIt) {
 
 TEST_F(DaemonLearns, ARecorderSeesTheSameObservationsInObserveMode) { record_beside("observe"); }
 TEST_F(DaemonLearns, ARecorderSeesTheSameObservationsInEnforceMode) { record_beside("enforce"); }
+
+TEST_F(DaemonLearns, NothingIsLearnedInATrial) {
+  load_node();
+  configure("");
+  start();
+  int count = 0;
+  const auto work = [&] {
+    node.use_cpu("web/a", 0.003 * count);
+    node.use_cpu("web/b", 0.002 * count + 0.001 * (count % 3));
+    node.use_cpu("batch/x", 0.02 * count);
+    ++count;
+    tick();
+    return json::parse(daemon->control().profiles_json())["profiles"];
+  };
+  ASSERT_TRUE(test::eventually([&] { return !work().empty(); }));
+  const TrialCaller caller{"1/:1.7", 1, 0};
+  ASSERT_TRUE(daemon->control().begin_trial(caller, "mode = \"observe\"", "mode = \"enforce\""));
+  ASSERT_TRUE(daemon->control().use_trial_side(caller.key, "b", 1000));
+  const json before = json::parse(daemon->control().profiles_json())["profiles"];
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(work(), before);
+  ASSERT_TRUE(daemon->control().end_trial(caller.key, false));
+  EXPECT_TRUE(test::eventually([&] { return work() != before; }));
+}
 
 }  // namespace berth::daemon

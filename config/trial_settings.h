@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "config/config.h"
+#include "model/error.h"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::config {
+
+// The longest document of one side of a trial.
+inline constexpr std::size_t kMaxTrialBytes = std::size_t{64} * 1024;
+
+// The settings of one side of a trial (berthctl(1)): `base`, and then the document, as the last file of
+// FILE.d. `name` stands in messages. Error invalid_input for a document that berth.toml could not be, or that
+// is too long. Error refused for one that sets what a trial may not change: what is measured and where it is
+// told, what is learned, what ends work, and [[workload]] tables, unless `base` has them already.
+model::Result<Settings> trial_settings(const Settings& base, std::string_view toml, const std::string& name);
+
+// A setting whose value differs, both as TOML.
+struct Difference {
+  std::string key;
+  std::string a;
+  std::string b;
+
+  friend bool operator==(const Difference&, const Difference&) = default;
+};
+// In the order of known_keys(). Does not compare rules.
+std::vector<Difference> differences(Settings a, Settings b);
+
+}  // namespace berth::config
