@@ -6,12 +6,14 @@
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/views.h"
+#include "daemon/observe/blame_sampling.h"
 #include "daemon/observe/observer.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
 #include "model/explanation.h"
 #include "model/plan.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,7 +32,21 @@ struct SamplingReport {
   std::optional<double> bpf_cpu;  // of `cpu`, at context switches
   double read_cpu_ms = 0;         // of a reading
   std::vector<ebpf::FigureWay> figures;
+  std::optional<BlameCostReport> blame;   // nullopt without a question
+  std::optional<double> blame_ends_in_s;  // nullopt where it stays
+  std::array<double, kCulpritKinds> blamed_s{};
 };
+
+// A question about the culprits of waits, and the answer.
+struct BlameReport {
+  std::string service;
+  double time = 0;          // epoch seconds
+  double wall_ahead_s = 0;  // to be added to `answer.since`
+  BlameSampling::Answer answer;
+  std::optional<double> ends_in_s;
+};
+// berth.blame/1 (docs/contract/documents.md).
+std::string blame_json(const BlameReport& report);
 
 // A GPU, and the workloads that use it, ascending.
 struct GpuReport {
