@@ -48,6 +48,7 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
 
 Action declare_admit(const Options& options);
 Action declare_backtest(const Options& options);
+Action declare_blame(const Options& options);
 Action declare_check_config(const Options& options);
 Action declare_evict(const Options& options);
 Action declare_explain(const Options& options);

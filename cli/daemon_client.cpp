@@ -293,6 +293,9 @@ Outcome<std::string> DaemonClient::admit(const std::string& request, double hold
 Outcome<std::string> DaemonClient::cancel_reservation(const std::string& id) {
   return guarded([&] { return state_->manager.change("CancelReservation", id); }, bus::kAdmitAction);
 }
+Outcome<std::string> DaemonClient::blame(const std::string& service) {
+  return guarded([&] { return state_->manager.change("Blame", service); });
+}
 Outcome<std::string> DaemonClient::restore() {
   return guarded([this] { return state_->manager.change("Restore"); });
 }

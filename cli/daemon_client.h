@@ -58,6 +58,9 @@ class DaemonClient {
   Outcome<std::string> admit(const std::string& request, double hold_s);
   // Returns the decision that had admitted it; problem failed where no place is held for it.
   Outcome<std::string> cancel_reservation(const std::string& id);
+  // The work that ran while its threads waited (berth.blame/1), since the first question; problem failed
+  // where there is no such service or workload.
+  Outcome<std::string> blame(const std::string& service);
   Outcome<std::string> restore();
   // Adds the profiles of a berth.profiles/1 document of at most 512 KiB.
   Outcome<void> import_profiles(const std::string& profiles);

@@ -28,6 +28,8 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
                 const char* indent = "");
 // berth.explain/1.
 void render_explanation(std::ostream& out, const Document& explanation, const Style& style);
+// berth.blame/1 of one period, with the member `seconds`.
+void render_blame(std::ostream& out, const Document& blame, const Style& style);
 // berth.restore/1.
 void render_restore(std::ostream& out, const Document& report, const Style& style);
 

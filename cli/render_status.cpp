@@ -70,6 +70,16 @@ std::string trial_line(const Document& trial) {
                      until ? format_time(*until) : "-");
 }
 
+// "0.0004 cores at context switches, 0.0001 reading; ends in 9 min without another question"
+std::string blame_line(const Document& blame) {
+  const auto line =
+      fmt::format("{} cores at context switches, {} reading; ", format_number(number_of(blame, "bpf_cpu"), 4),
+                  format_number(number_of(blame, "read_cpu"), 4));
+  const auto ends_in_s = number_of(blame, "ends_in_s");
+  return line + (ends_in_s ? fmt::format("ends in {} without another question", format_duration(*ends_in_s))
+                           : "always (sampling.blame)");
+}
+
 using Line = std::function<void(const char*, const std::string&, Colour)>;
 
 // A line each of the first items, and one that counts the others and says what shows them.
@@ -174,6 +184,8 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                    format_number(number_of(tick, "mean_cpu_ms"), 2)));
   if (const Document& sampling = member(status, "sampling"); sampling.is_object())
     line("sampling", sampling_line(sampling, tick));
+  if (const Document& blame = member(member(status, "sampling"), "blame"); blame.is_object())
+    line("blame", blame_line(blame));
   const auto memory = number_of(status, "memory_rss_bytes");
   line("memory", memory && *memory >= 0 ? format_bytes(static_cast<std::uint64_t>(*memory)) : "-");
   const Document& workloads = member(status, "workloads");

@@ -46,7 +46,7 @@ _berthctl() {
     local _berthctl_line
     _berthctl_split
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
-    local commands="status list top topology snapshot metrics profile plan explain log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload trial"
+    local commands="status list top topology snapshot metrics profile plan explain blame log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload trial"
     local policies="interference straggler eviction oversell placement quota"
     local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign"
     local global="--help --version --json --no-pager"
@@ -119,6 +119,7 @@ _berthctl() {
         topology) options+=" --no-pager --xml --synthetic" ;;
         plan) options+=" --no-pager --snapshot --config --policy -o" ;;
         explain) options+=" --no-pager --snapshot --config --since --policy --kind" ;;
+        blame) options+=" --for" ;;
         rank) options+=" --no-pager --request --snapshot --config -o" ;;
         trial) options+=" --a --b --for --window --metric --keep --seed" ;;
         backtest) options+=" --no-pager --capacity --reserve --horizon" ;;
@@ -143,7 +144,7 @@ _berthctl() {
             # shellcheck disable=SC2086
             _berthctl_offer $commands
             ;;
-        explain | evict) ((position == 0)) && _berthctl_workloads ;;
+        explain | evict | blame) ((position == 0)) && _berthctl_workloads ;;
         progress) ((position == 0)) && _berthctl_workloads self ;;
         replay) ((position == 0)) && _berthctl_files ;;
         profile)

@@ -35,6 +35,7 @@ complete -c berthctl -n __berthctl_needs_command -a metrics -d 'The daemon\'s me
 complete -c berthctl -n __berthctl_needs_command -a profile -d 'The learned interference models: list, show, export, import, forget, fit'
 complete -c berthctl -n __berthctl_needs_command -a plan -d 'The actions for now or for a given snapshot, and their reasons'
 complete -c berthctl -n __berthctl_needs_command -a explain -d 'Why a workload is treated as it is, or a decision was made'
+complete -c berthctl -n __berthctl_needs_command -a blame -d 'The work that ran while a service\'s threads waited for a vCPU'
 complete -c berthctl -n __berthctl_needs_command -a log -d 'The newest decisions'
 complete -c berthctl -n __berthctl_needs_command -a watch -d 'Follow the decisions as berthd makes them'
 complete -c berthctl -n __berthctl_needs_command -a record -d 'Record the ticks of berthd in one compressed file'
@@ -106,13 +107,14 @@ complete -c berthctl -n '__berthctl_command backtest' -l reserve -x -d 'Memory k
 complete -c berthctl -n '__berthctl_command backtest' -l horizon -x -d 'How long freeing memory takes'
 complete -c berthctl -n '__berthctl_command admit' -l list -d 'Show all reservations'
 complete -c berthctl -n '__berthctl_command admit' -l cancel -x -d 'Give up the reservation of this request'
+complete -c berthctl -n '__berthctl_command blame' -l for -x -d 'How long'
 complete -c berthctl -n '__berthctl_command suggest' -l for -x -d 'Time of the look'
 complete -c berthctl -n '__berthctl_command check-config' -l no-unit -d 'Also take what the unit forbids'
 complete -c berthctl -n '__berthctl_command evict' -l yes -d 'Do not ask'
 complete -c berthctl -n '__berthctl_command set' -l reset -d 'Take back all earlier settings'
 complete -c berthctl -n '__berthctl_command rank check-config' -F
 
-complete -c berthctl -n '__berthctl_first_of explain set evict progress' -a '(__berthctl_workloads)' -d workload
+complete -c berthctl -n '__berthctl_first_of explain set evict progress blame' -a '(__berthctl_workloads)' -d workload
 complete -c berthctl -n '__berthctl_first_of progress' -a self -d 'the workload of this shell'
 complete -c berthctl -n '__berthctl_first_of mode' -a 'observe enforce'
 complete -c berthctl -n '__berthctl_command set; and not __berthctl_first_of set' -a 'class=latency-sensitive class=best-effort service= vcpus= isolation=shared isolation=vcpus isolation=cores deadline= priority= evictable=true evictable=false force=true force=false'

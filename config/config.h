@@ -30,7 +30,9 @@ struct Settings {
   double pressure_threshold = 0.1;
   bool ebpf = true;  // [sampling] count in the kernel, where it permits that
   double sampling_max_cpu =
-      0.005;  // [sampling] max_cpu: cores that sampling may use; ticks are further apart then
+      0.005;           // [sampling] max_cpu: cores that sampling may use; ticks are further apart then
+  bool blame = false;  // [sampling] divide waits for vCPUs without a question
+  double blame_linger_s = 600;  // [sampling] how long it goes on after a question
   ForeignWriter foreign_writer = ForeignWriter::yield;
   std::string log_level = "info";
   double log_retention_s = 7 * 86400.0;  // [log] how long decisions are kept

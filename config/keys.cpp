@@ -270,6 +270,10 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
       "sampling.ebpf", +[](Settings & s) -> auto& { return s.ebpf; }));
   specs.push_back(number_key<Settings>(
       "sampling.max_cpu", 0.0001, 1, +[](Settings & s) -> auto& { return s.sampling_max_cpu; }));
+  specs.push_back(boolean_key<Settings>(
+      "sampling.blame", +[](Settings & s) -> auto& { return s.blame; }));
+  specs.push_back(duration_key<Settings>(
+      "sampling.blame_linger", 1, kDay, +[](Settings & s) -> auto& { return s.blame_linger_s; }));
 
   std::vector<std::pair<std::string, std::string>> levels;
   for (const char* level : {"trace", "debug", "info", "warning", "error", "critical"})

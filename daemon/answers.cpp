@@ -199,6 +199,9 @@ SamplingReport Answers::sampling_report() const {
   report.read_cpu_ms = from_.senses.budget().read_cpu_s() * 1000;
   if (observer().kernel().cost()) report.bpf_cpu = from_.senses.budget().kernel_cores();
   report.figures = observer().kernel().ways();
+  report.blame = from_.senses.blame().cost(from_.setup.clock.now());
+  report.blame_ends_in_s = from_.senses.blame().ends_in(from_.setup.clock.now());
+  report.blamed_s = from_.senses.blame().seconds();
   return report;
 }
 
@@ -351,6 +354,23 @@ model::Result<void> Answers::set_workload(const std::string& id,
   if (wanted != settings.end() && wanted->second == "latency-sensitive")
     from_.messenger.publish(from_.enforcement.let_go(id, "it is latency-sensitive now"));
   return {};
+}
+
+model::Result<std::string> Answers::blame(const std::string& service) {
+  const auto& workloads = observer().snapshot().workloads;
+  if (std::none_of(workloads.begin(), workloads.end(), [&](const model::Workload& workload) {
+        return workload.id == service || workload.service == service;
+      })) {
+    return model::fail(
+        ErrorKind::gone,
+        fmt::format("\"{}\" is neither a service nor a workload; `berthctl list` shows them", service));
+  }
+  const double now = from_.setup.clock.now();
+  BlameSampling& blame = from_.senses.blame();
+  blame.ask(service, now);
+  from_.senses.follow_blame(now);
+  return blame_json({service, now + from_.setup.clock.wall_ahead_s(), from_.setup.clock.wall_ahead_s(),
+                     blame.answer(service), blame.ends_in(now)});
 }
 
 model::Result<std::string> Answers::admit(const std::string& request, double hold_s) {

@@ -88,6 +88,7 @@ class Answers final : public Control {
   model::Result<std::string> cancel_reservation(const std::string& id) override;
   std::optional<std::string> workload_of(pid_t pid, uid_t uid) const override;
   model::Result<std::string> evict(const std::string& id) override;
+  model::Result<std::string> blame(const std::string& service) override;
   model::Result<std::string> restore() override;
   model::Result<void> reload() override;
   model::Result<std::string> begin_trial(const TrialCaller& caller, const std::string& a,

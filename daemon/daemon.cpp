@@ -311,6 +311,7 @@ std::vector<LogEntry> Daemon::assemble() {
   for (const double duration_s : enforcement_.take_eviction_durations())
     senses_->observer().add_eviction_duration(duration_s);
   senses_->observer().assemble(enforcement_.inputs(overrides_, standing_));
+  senses_->follow_blame(setup_->clock.now());
   return {};
 }
 

@@ -37,7 +37,16 @@ Senses::Senses(const Setup& setup, std::unique_ptr<Observer> observer)
       observer_(std::move(observer)),
       pressure_(setup.options.proc_root, setup.settings.pressure_threshold),
       progress_files_(setup.options.proc_root),
-      spark_(setup.clock) {
+      spark_(setup.clock),
+      blame_(
+          [why = why_kernel_cannot_count(setup),
+           log_directory = setup.options.runtime_dir]() -> model::Result<std::unique_ptr<ebpf::Blamer>> {
+            if (why) return model::fail(model::ErrorKind::unavailable, *why);
+            auto started = ebpf::Blame::start(log_directory);
+            if (!started) return model::fail(std::move(started.error()));
+            return std::unique_ptr<ebpf::Blamer>(std::move(*started));
+          },
+          setup.options.proc_root) {
   follow_settings();
 }
 
@@ -47,6 +56,8 @@ void Senses::follow_settings() {
   pressure_.set_share(settings.pressure_threshold);
   spark_.keep(setup_.options.proc_root, setup_.options.sparkd_socket,
               settings.spark_watch ? std::optional(settings.spark_interval_s) : std::nullopt);
+  blame_.set_always(settings.blame);
+  blame_.set_linger(settings.blame_linger_s);
 }
 
 void Senses::look(double now) {
@@ -68,18 +79,31 @@ void Senses::look(double now) {
   }
 }
 
+std::optional<std::string> Senses::why_kernel_cannot_count(const Setup& setup) {
+  const auto& root = setup.hierarchy.root;
+  if (!setup.settings.ebpf) return "switched off by sampling.ebpf = false";
+  if (!setup.own_host) return root.string() + " is not this kernel's own cgroup tree";
+  // Only the root has no type. The programs would count cgroups that cannot be seen here.
+  if (std::error_code ignored; std::filesystem::exists(root / "cgroup.type", ignored))
+    return root.string() + " is not the root of the cgroup tree";
+  return std::nullopt;
+}
+
+void Senses::follow_blame(double now) {
+  if (!sampling_begun_ || !blame_.is_needed()) return;
+  std::vector<std::string> messages;
+  blame_.follow(observer_->snapshot().workloads, now, messages);
+  for (const auto& message : messages) os::log_warning("{}", message);
+}
+
 void Senses::begin_sampling() {
-  const auto& root = setup_.hierarchy.root;
-  if (!setup_.settings.ebpf) {
-    observer_->use(KernelSampling::off("switched off by sampling.ebpf = false"));
-  } else if (!setup_.own_host) {
-    observer_->use(KernelSampling::off(root.string() + " is not this kernel's own cgroup tree"));
-  } else if (std::error_code ignored; std::filesystem::exists(root / "cgroup.type", ignored)) {
-    // Only the root has no type. The programs would count cgroups that cannot be seen here.
-    observer_->use(KernelSampling::off(root.string() + " is not the root of the cgroup tree"));
+  if (const auto why = why_kernel_cannot_count(setup_)) {
+    observer_->use(KernelSampling::off(*why));
   } else {
-    observer_->use(KernelSampling::start(root, setup_.options.sys_root, setup_.options.runtime_dir));
+    observer_->use(
+        KernelSampling::start(setup_.hierarchy.root, setup_.options.sys_root, setup_.options.runtime_dir));
   }
+  sampling_begun_ = true;
   for (const auto& way : observer_->kernel().ways()) {
     if (!way.available) os::log_info("{} by eBPF: {}", way.figure, way.detail);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "daemon/observe/blame_sampling.h"
 #include "daemon/observe/observer.h"
 #include "daemon/observe/pressure_watch.h"
 #include "daemon/observe/progress_files.h"
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <systemd/sd-event.h>
@@ -44,6 +46,11 @@ class Senses {
   void begin_sampling();
   // Calls `rose` on the loop's thread when something is newly under pressure, so that a tick should not wait.
   void watch_pressure(sd_event* event, std::function<void()> rose);
+  // Reads the culprits of waits of the snapshot's workloads, if there was a question of late.
+  void follow_blame(double now);
+  // Call follow_blame() after a question.
+  BlameSampling& blame() { return blame_; }
+  const BlameSampling& blame() const { return blame_; }
   // The pressure of the workloads in the present snapshot is watched from here on.
   void follow_pressure() { pressure_.follow(observer_->snapshot(), observer_->found()); }
   // Progress files are read as soon as they change, from here on. Calls `before` first, which must note the
@@ -70,12 +77,15 @@ class Senses {
 
  private:
   Senses(const Setup& setup, std::unique_ptr<Observer> observer);
+  static std::optional<std::string> why_kernel_cannot_count(const Setup& setup);
 
   const Setup& setup_;
   std::unique_ptr<Observer> observer_;
   PressureWatch pressure_;
   ProgressFiles progress_files_;
   SparkWatch spark_;
+  BlameSampling blame_;
+  bool sampling_begun_ = false;
   SamplingBudget budget_;
   os::Suspends suspends_;
   std::uint64_t woken_by_pressure_ = 0;

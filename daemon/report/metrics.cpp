@@ -68,6 +68,12 @@ void add_daemon(Families& families, const StatusReport& status) {
                  status.sampling.cpu);
   families.gauge("berth_sampling_bpf_cpu_cores", "The part of them that eBPF uses at context switches.",
                  status.sampling.bpf_cpu);
+  for (std::size_t kind = 0; kind < kCulpritKinds; ++kind) {
+    families.counter("berth_blamed_wait_seconds_total",
+                     "Time that threads waited for a vCPU, by what ran there, while berthctl blame asks.",
+                     status.sampling.blamed_s.at(kind),
+                     {{"culprit", to_string(static_cast<CulpritKind>(kind))}});
+  }
   for (const auto& capability : status.capabilities) {
     families.gauge("berth_capability", "1 if the host offers it, 0 if not; berthctl status says why.",
                    capability.available ? 1 : 0, {{"name", capability.name}});

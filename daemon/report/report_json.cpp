@@ -119,12 +119,18 @@ json sampling_json(const SamplingReport& report) {
     figures.push_back(
         {{"figure", way.figure}, {"way", way.way}, {"available", way.available}, {"detail", way.detail}});
   }
+  json blame = nullptr;
+  if (report.blame)
+    blame = {{"bpf_cpu", report.blame->bpf_cpu},
+             {"read_cpu", report.blame->read_cpu},
+             {"ends_in_s", nullable(report.blame_ends_in_s)}};
   return {{"configured_interval_s", report.configured_interval_s},
           {"max_cpu", report.max_cpu},
           {"history", report.history},
           {"cpu", report.cpu},
           {"bpf_cpu", nullable(report.bpf_cpu)},
           {"read_cpu_ms", report.read_cpu_ms},
+          {"blame", std::move(blame)},
           {"figures", std::move(figures)}};
 }
 
@@ -473,6 +479,34 @@ std::optional<WorkloadView> workload_view(const Tick& tick, const std::string& i
   if (limits.cpu_cause) view.cpu_held = model::to_string(*limits.cpu_cause);
   if (limits.memory_cause) view.memory_held = model::to_string(*limits.memory_cause);
   return view;
+}
+
+std::string blame_json(const BlameReport& report) {
+  std::vector<std::pair<CulpritName, double>> blames(report.answer.blames.begin(),
+                                                     report.answer.blames.end());
+  std::stable_sort(blames.begin(), blames.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  json culprits = json::array();
+  double waited_ms = 0;
+  for (const auto& [culprit, ms] : blames) {
+    culprits.push_back({{"kind", to_string(culprit.kind)},
+                        {"name", culprit.name.empty() ? json(nullptr) : json(culprit.name)},
+                        {"ms", ms}});
+    waited_ms += ms;
+  }
+  const auto& since = report.answer.since;
+  const json document = {
+      {"schema", "berth.blame/1"},
+      {"time", report.time},
+      {"service", report.service},
+      {"since", since ? json(*since + report.wall_ahead_s) : json(nullptr)},
+      {"problem", report.answer.problem.empty() ? json(nullptr) : json(report.answer.problem)},
+      {"ends_in_s", nullable(report.ends_in_s)},
+      {"workloads", report.answer.workloads},
+      {"waited_ms", waited_ms},
+      {"culprits", std::move(culprits)},
+  };
+  return model::json_text(document);
 }
 
 std::vector<WorkloadView> workload_views(const Tick& tick) {

@@ -6,6 +6,7 @@
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/views.h"
+#include "daemon/observe/blame_sampling.h"
 #include "daemon/observe/observer.h"
 #include "daemon/report/trial_json.h"
 #include "ebpf/collector.h"
@@ -13,6 +14,7 @@
 #include "model/explanation.h"
 #include "model/plan.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,7 +33,21 @@ struct SamplingReport {
   std::optional<double> bpf_cpu;  // of `cpu`, at context switches
   double read_cpu_ms = 0;         // of a reading
   std::vector<ebpf::FigureWay> figures;
+  std::optional<BlameCostReport> blame;   // nullopt without a question
+  std::optional<double> blame_ends_in_s;  // nullopt where it stays
+  std::array<double, kCulpritKinds> blamed_s{};
 };
+
+// A question about the culprits of waits, and the answer.
+struct BlameReport {
+  std::string service;
+  double time = 0;          // epoch seconds
+  double wall_ahead_s = 0;  // to be added to `answer.since`
+  BlameSampling::Answer answer;
+  std::optional<double> ends_in_s;
+};
+// berth.blame/1 (docs/contract/documents.md).
+std::string blame_json(const BlameReport& report);
 
 // A GPU, and the workloads that use it, ascending.
 struct GpuReport {

@@ -254,6 +254,7 @@ constexpr TextCall kEvict{&Control::evict, "workload's name", bus::kEvictAction}
 constexpr TextCall kCancelReservation{&Control::cancel_reservation, "request's id", bus::kAdmitAction};
 constexpr TextCall kImportProfiles{&Control::import_profiles, "document", bus::kManageAction,
                                    kLongestProfiles};
+constexpr TextCall kBlame{&Control::blame, "service's name", bus::kManageAction};
 constexpr TextCall kForgetProfile{&Control::forget_profile, "service's name", bus::kManageAction};
 
 template <const auto& Of>
@@ -385,6 +386,7 @@ const sd_bus_vtable kTable[] = {
     SD_BUS_METHOD_WITH_NAMES("UseTrialSide", "st", SD_BUS_PARAM(side) SD_BUS_PARAM(lease_usec), "", "",
                              use_trial_side, kOpen),
     SD_BUS_METHOD_WITH_NAMES("EndTrial", "b", SD_BUS_PARAM(keep), "", "", end_trial, kOpen),
+    SD_BUS_METHOD_WITH_NAMES("Blame", "s", SD_BUS_PARAM(service), "s", BERTH_JSON, change_by<kBlame>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Restore", "", "", "s", BERTH_JSON, change<&Control::restore>, kOpen),
     SD_BUS_METHOD_WITH_NAMES("Reload", "", "", "", "", change<&Control::reload>, kOpen),
     SD_BUS_PROPERTY("Version", "s", show<&Control::version>, 0, SD_BUS_VTABLE_PROPERTY_CONST),

@@ -84,6 +84,10 @@ class Control {
   virtual model::Result<void> import_profiles(const std::string& profiles) = 0;
   // Forgets all that was learned of a service. Error gone where that is nothing.
   virtual model::Result<void> forget_profile(const std::string& service) = 0;
+  // The work that ran while a service's threads, or a workload's, waited: a berth.blame/1 document. A
+  // question begins the counting, which goes on for a time (sampling.blame_linger). Error gone where there is
+  // no such service.
+  virtual model::Result<std::string> blame(const std::string& service) = 0;
   // Puts every changed attribute back and switches to observe, so that the next tick does not change it
   // again. Returns a berth.restore/1 document.
   virtual model::Result<std::string> restore() = 0;

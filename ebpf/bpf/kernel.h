@@ -26,6 +26,7 @@ struct list_head {
 
 struct kernfs_node {
   __u64 id;
+  const char* name;
 };
 
 struct cgroup;
@@ -56,23 +57,39 @@ struct cgroup {
   struct cgroup_subsys_state* subsys[16];
   struct cgroup_root* root;
   struct cgroup_base_stat bstat;
+  struct cgroup* ancestors[];
 };
 
 struct css_set {
   struct cgroup* dfl_cgrp;
 };
 
+struct rq {
+  int cpu;
+  __u64 clock;
+};
+
+struct cfs_rq {
+  struct rq* rq;
+  __u64 throttled_clock_pelt_time;
+  __u64 throttled_clock_self_time; /* Linux 6.6 */
+  int throttle_count;
+};
+
 struct sched_entity {
   __u64 sum_exec_runtime;
+  struct cfs_rq* cfs_rq;
 };
 
 struct sched_info {
   unsigned long pcount;
   unsigned long long run_delay;
+  unsigned long long last_queued;
 };
 
 struct task_struct {
   int pid;
+  int on_rq;
   unsigned int flags;
   unsigned int __state;
   struct sched_entity se;
@@ -82,6 +99,7 @@ struct task_struct {
 
 /* include/linux/sched.h */
 #define PF_IDLE 0x2
+#define PF_KTHREAD 0x00200000
 
 struct page_counter {
   atomic_long_t usage;

@@ -4,6 +4,7 @@
 // CPU time of both. All cases take turns, many times and each time in the other direction, so that what else
 // the machine does meets them alike.
 #include "cgroup/hierarchy.h"
+#include "ebpf/blame.h"
 #include "ebpf/collector.h"
 #include "ebpf/load.h"
 #include "rivals.skel.h"
@@ -21,6 +22,7 @@
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 namespace berth::ebpf {
@@ -111,6 +113,22 @@ std::unique_ptr<Collector> collector(const cgroup::test::RealTree& tree, bool co
   return std::move(*started);
 }
 
+// Sampling, and the hooks that divide waits: asked about neither group, or about the one of the first
+// process.
+struct Blaming {
+  Blaming(const cgroup::test::RealTree& tree, bool asked) : sampling(collector(tree, false)) {
+    auto started = Blame::start({});
+    if (!started) throw std::runtime_error(started.error().message());
+    blame = std::move(*started);
+    struct stat about {};
+    if (stat(tree.path("a").c_str(), &about) != 0) throw std::runtime_error("stat");
+    // Another id than any of the two has.
+    blame->ask({{asked ? about.st_ino : ~about.st_ino, 2}});
+  }
+  std::unique_ptr<Collector> sampling;
+  std::unique_ptr<Blame> blame;
+};
+
 void run(int turns) {
   const cgroup::test::RealTree tree;
   tree.make("a");
@@ -120,6 +138,8 @@ void run(int turns) {
       {"a hook that does nothing", [] { return std::make_shared<Rival>(true); }},
       {"berth", [&] { return std::shared_ptr<void>(collector(tree, false)); }},
       {"berth, four counters", [&] { return std::shared_ptr<void>(collector(tree, true)); }},
+      {"berth, blame of others", [&] { return std::make_shared<Blaming>(tree, false); }},
+      {"berth, blame of one of both", [&] { return std::make_shared<Blaming>(tree, true); }},
       {"three hooks and a hash", [] { return std::make_shared<Rival>(false); }},
   };
   std::map<std::string, std::vector<double>> costs;
@@ -134,6 +154,12 @@ void run(int turns) {
       added[name].push_back(costs[name].back() - costs[cases.front().first].back());
     }
   }
+  std::vector<double> blame;
+  std::vector<double> asked;
+  for (std::size_t turn = 0; turn < costs["berth"].size(); ++turn) {
+    blame.push_back(costs["berth, blame of others"][turn] - costs["berth"][turn]);
+    asked.push_back(costs["berth, blame of one of both"][turn] - costs["berth"][turn]);
+  }
   const double nop = median(added["a hook that does nothing"]);
   std::printf("%-28s %12s %12s %10s\n", ("median of " + std::to_string(turns)).c_str(), "ns a switch",
               "added", "of nop's");
@@ -141,6 +167,8 @@ void run(int turns) {
     std::printf("%-28s %12.0f %12.0f %10.2f\n", name.c_str(), median(costs[name]), median(added[name]),
                 median(added[name]) / nop);
   }
+  std::printf("blame adds %.0f ns to berth's, %.0f ns where one of both is asked about (medians of pairs)\n",
+              median(blame), median(asked));
 }
 
 }  // namespace

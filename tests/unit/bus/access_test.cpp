@@ -59,11 +59,13 @@ TEST_F(Access, EveryChangeIsRefusedToOthers) {
                                 client.change("ImportProfiles", std::string("{}")),
                                 client.change("ForgetProfile", std::string("web")),
                                 client.change("Reload"),
+                                client.change("Blame", std::string("web")),
                                 client.change("Admit", std::string("{}"), 0.0),
                                 client.change("CancelReservation", std::string("job"))};
   });
   EXPECT_TRUE(control_.cancelled.empty());
   EXPECT_TRUE(control_.asked.empty());
+  EXPECT_TRUE(control_.blamed.empty());
   EXPECT_TRUE(control_.imported.empty());
   EXPECT_TRUE(control_.forgotten.empty());
   for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error_name, bus::kAccessDenied) << outcome.text;

@@ -53,6 +53,25 @@ class BerthctlOnTheBus : public BusServiceTest {
   }
 };
 
+TEST_F(BerthctlOnTheBus, BlameTellsTheWaitsOfItsTimeAlone) {
+  const Ran ran = berthctl("blame web --for 100ms --json");
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  // Of the first answer that counts, 20 ms were before.
+  const auto document = json::parse(ran.out);
+  EXPECT_EQ(document["schema"], "berth.blame/1");
+  EXPECT_EQ(document["waited_ms"], 10);
+  EXPECT_EQ(document["seconds"], 1);
+  ASSERT_EQ(document["culprits"].size(), 1U);
+  EXPECT_EQ(document["culprits"][0]["name"], "a/hog");
+  EXPECT_THAT(control_.blamed, testing::Each("web"));
+  EXPECT_THAT(berthctl("blame web --for 100ms").out, HasSubstr("waited 10.0 ms"));
+}
+
+TEST_F(BerthctlOnTheBus, BlameTakesWorkloadsByTheirShortNames) {
+  EXPECT_EQ(berthctl(fmt::format("blame {} --for 100ms", kWeb)).exit, 0);
+  expect_complaint(berthctl("blame nothing --for 100ms"), 1, "no such service");
+}
+
 TEST_F(BerthctlOnTheBus, ProfilesGoBothWays) {
   EXPECT_EQ(berthctl("profile export").out, control_.profiles_json() + "\n");
   EXPECT_EQ(berthctl("profile list --json").out, control_.models_json() + "\n");

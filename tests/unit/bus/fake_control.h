@@ -53,6 +53,20 @@ class FakeControl final : public daemon::Control {
 
   std::string metrics_text() override { return metrics; }
 
+  // The waits grow by 10 ms with each question.
+  model::Result<std::string> blame(const std::string& service) override {
+    if (service != "web" && !views.contains(service))
+      return model::fail(model::ErrorKind::gone, service + ": no such service");
+    blamed.push_back(service);
+    const auto count = static_cast<double>(blamed.size());
+    const bool counts = blamed.size() > 1;
+    return R"({"schema":"berth.blame/1","service":")" + service + R"(","time":)" +
+           std::to_string(100 + count) + R"(,"since":)" + (counts ? "100" : "null") +
+           R"(,"problem":null,"ends_in_s":600,"workloads":["a/web"],)" +
+           R"("waited_ms":0,"culprits":[{"kind":"best-effort","name":"a/hog","ms":)" +
+           std::to_string(10 * count) + R"(},{"kind":"own","name":null,"ms":5}]})";
+  }
+
   model::Result<void> set_mode(std::string_view mode) override {
     if (mode != "observe" && mode != "enforce") {
       return model::fail(model::ErrorKind::invalid_input, "there is no mode \"" + std::string(mode) + "\"");
@@ -185,7 +199,8 @@ class FakeControl final : public daemon::Control {
   std::string listed = R"({"schema":"berth.workloads/1"})";
   std::string log_found = R"({"schema":"berth.log/1","entries":[]})";  // in the log
   std::vector<std::pair<std::map<std::string, std::string>, std::size_t>> searches;
-  std::size_t lists = 0;  // calls of workloads_json()
+  std::vector<std::string> blamed;  // what was asked about
+  std::size_t lists = 0;            // calls of workloads_json()
   std::string mode_now = "observe";
   std::optional<double> score;
   daemon::WorkloadCounts counts_now;

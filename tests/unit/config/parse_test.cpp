@@ -307,7 +307,7 @@ TEST(Parse, UnknownKeysAreNamedAtEachLevelWithASuggestion) {
        "b.toml:2:18: unknown key \"k3\" in [interference.default_model]; did you mean \"k1\"?"},
       {"[sampling]\nmatch = 1",
        "b.toml:2:1: unknown key \"match\" in [sampling]; known there: interval, history, pressure_threshold, "
-       "ebpf, max_cpu"},
+       "ebpf, max_cpu, blame, blame_linger"},
       {"interval = 1", "b.toml:1:1: unknown key \"interval\" at the top level; it belongs in [sampling]"},
       {"[[workload]]\nmatch = \"a\"\nmode = \"enforce\"",
        "b.toml:3:1: unknown key \"mode\" in [[workload]]; it belongs at the top level, before the first "
