@@ -2,7 +2,10 @@
 #include "policies/decide.h"
 #include "policies/decision_id.h"
 
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace berth::policies {
