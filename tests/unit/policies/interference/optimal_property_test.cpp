@@ -3,6 +3,7 @@
 #include "policies/interference/policy.h"
 #include "policies/vcpus/optimal/bound.h"
 #include "policies/vcpus/optimal/exchanges.h"
+#include "policies/vcpus/optimal/partition.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/interference/exhaustive.h"
 #include "tests/unit/policies/interference/problems.h"
@@ -109,6 +110,31 @@ RC_GTEST_PROP(OptimalProperty, ItsRelaxedBoundHoldsOnSmallNodes, ()) {
   RC_CLASSIFY(least > 0, "not 0");
   RC_ASSERT(bound >= 0);
   RC_ASSERT(bound <= least + kTolerance);
+}
+
+RC_GTEST_PROP(OptimalProperty, TheBoundOfItsPartitionHoldsOnSmallNodes, ()) {
+  testing::RandomCase node = testing::small_case(*testing::any_seed());
+  node.settings.interference.weighting = Weighting::overlap;
+  const testing::Problem problem(node.snapshot, node.settings.interference);
+  std::set<std::string> placed;
+  for (std::size_t i = 0; i < problem.by_window.size(); ++i) {
+    if (problem.by_window[i].taken()) placed.insert(problem.ids[i]);
+  }
+  // Also where work runs out, or a lower bound is enough.
+  optimal::Work work(*rc::gen::inRange(0, 2) == 0 ? 1e9 : *rc::gen::inRange(0, 40));
+  const double enough = *rc::gen::inRange(0, 2) == 0 ? 1e9 : 0.1 * *rc::gen::inRange(0, 10);
+  const auto partition = optimal::best_partition(*problem.ground, problem.by_window, enough, work);
+  RC_CLASSIFY(partition.has_value(), "has a partition");
+  if (!partition) return;
+  const double bound = partition->bound / problem.node.size();
+  const double least = naive::least_score(node.snapshot, node.settings.interference, placed);
+  RC_CLASSIFY(partition->domains.size() > 1, "of several domains");
+  RC_CLASSIFY(bound > 0.99 * least, "within 1 %");
+  RC_ASSERT(bound >= 0);
+  RC_ASSERT(bound <= least + kTolerance);
+  std::set<int> divided;
+  for (const std::vector<int>& domain : partition->domains) divided.insert(domain.begin(), domain.end());
+  RC_ASSERT(partition->domains.empty() || divided.size() == placed.size());
 }
 
 RC_GTEST_PROP(OptimalProperty, IsNeverWorseThanTheWindowSearch, ()) {
