@@ -20,7 +20,7 @@ enum class BestEffortPriority { idle, weight, leave };
 // docs/decisions/interference.md.
 struct InterferenceSettings {
   Weighting weighting = Weighting::overlap;
-  Search search = Search::window;
+  Search search = Search::optimal;
   model::DomainKind shared_domain = model::DomainKind::llc;
   int window_step = 2;
   model::Isolation isolation = model::Isolation::shared;  // of services whose rule says nothing

@@ -9,7 +9,7 @@
 
 namespace berth::policies::optimal {
 
-// Which tenants lie in one domain together.
+// The tenants that share a domain.
 struct Partition {
   // No placement of these tenants has a lower total, all limits aside.
   double bound = 0;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `optimal` against the exhaustive restatement on small nodes, and its parts on random nodes.
+#include "policies/decide.h"
 #include "policies/interference/policy.h"
 #include "policies/vcpus/optimal/bound.h"
 #include "policies/vcpus/optimal/exchanges.h"
 #include "policies/vcpus/optimal/partition.h"
 #include "tests/unit/policies/draws.h"
+#include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/exhaustive.h"
 #include "tests/unit/policies/interference/problems.h"
 #include "tests/unit/policies/interference/random_node.h"
@@ -185,6 +187,24 @@ RC_GTEST_PROP(OptimalProperty, MovesFewPinsAndNoneThatCoolsDown, ()) {
   RC_CLASSIFY(!moved.empty(), "something moves");
   RC_ASSERT(moved == findings.moved);
   RC_ASSERT(moved.size() <= static_cast<std::size_t>(settings.max_moves));
+}
+
+// Each move lowers the score by min_gain, so moves come to an end.
+RC_GTEST_PROP(OptimalProperty, MovesNothingOnceTheHostIsSettled, ()) {
+  testing::RandomCase node = testing::random_case(*testing::any_seed());
+  node.settings.interference.search = Search::optimal;
+  node.settings.interference.budget_s = 0.002;
+  node.snapshot.pending.clear();
+  bool settled = false;
+  for (int tick = 0; tick < 30; ++tick) {
+    node.snapshot.time += 60;
+    const model::Plan plan = decide(node.snapshot, node.settings, {"interference"});
+    const bool moves = !plan.findings.interference->moved.empty();
+    RC_CLASSIFY(moves && tick > 0, "moves");
+    RC_ASSERT(!(settled && moves));
+    settled = plan.actions.empty();
+    testing::apply_and_date(plan, node.snapshot);
+  }
 }
 
 RC_GTEST_PROP(LayoutProperty, KnowsTheScoreAfterAnyExchanges, ()) {
