@@ -377,7 +377,8 @@ std::map<int, model::BestEffortCores> plan_shared(
                         .of_others = of_others,
                         .best_effort_cores = demand.use_cores,
                         .wider = wider,
-                        .hold = hold},
+                        .hold = hold,
+                        .search = settings.search},
                        requests);
   pin_to_homes(requests, homes, proposal.actions);
   return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,
