@@ -14,6 +14,7 @@ namespace {
 using policies::testing::World;
 
 constexpr double kServiceLife_s = kDay_s;
+// Tirmazi et al., "Borg: the Next Generation", EuroSys 2020.
 constexpr double kMedianJob_s = 2400;
 constexpr double kJobSpread = 1.1;  // of the logarithm: the mean is 1.8 times the median
 constexpr double kShortestJob_s = 300;
