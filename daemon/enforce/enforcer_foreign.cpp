@@ -4,6 +4,7 @@
 #include "daemon/enforce/enforcer.h"
 #include "daemon/observe/in_order.h"
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
@@ -18,11 +19,20 @@ namespace {
 constexpr int kTicksUntilForeignUnit = 2;
 // So often is a value written again that the owner of its group changes.
 constexpr std::uint32_t kMostReasserted = 3;
+// A container runtime starts the first process of a container before it writes the container's own cpuset.
+constexpr double kSetUp_s = 5;
 
 bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, const Held& held) {
   if (attribute == Attribute::cpus) return reading.cpus == held.cpus();
   const auto value = reading.value(attribute);
   return !value || *value == held.value;  // not read yet
+}
+
+// Whether a value that is not berth's completes the settings of a workload that berth pinned as it appeared.
+// That is the owner's value then, and no meddling.
+bool is_set_up(const cgroup::FoundWorkload& target, Attribute attribute, const Held& held) {
+  return attribute == Attribute::cpus && !held.stood && !is_users_best_effort(target) &&
+         std::abs(held.since - target.identity.created) < kSetUp_s;
 }
 
 }  // namespace
@@ -49,6 +59,7 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
       if (reading == nullptr || reading->gone || !reading->settings_known) continue;
       if (is_as_held(*reading, attribute, held)) {
         held.ticks_foreign = 0;
+        held.stood = true;
         continue;
       }
       const auto target = found.find(id);
@@ -115,6 +126,11 @@ void Enforcer::judge_value(const cgroup::FoundWorkload& target, const cgroup::Va
         break;
       }
       read_again_(id);  // so that the next tick judges the value that is there then
+      if (is_set_up(target, attribute, held) && writer_.disown(id, attribute)) {
+        settle_ = true;
+        values.erase(id);
+        break;
+      }
       if (++held.ticks_foreign < (target.systemd_unit.empty() ? 1 : kTicksUntilForeignUnit)) break;
       found_foreign(target, attribute, on_foreign, std::move(entry), entries);
       break;

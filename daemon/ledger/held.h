@@ -26,6 +26,7 @@ struct Held {
   model::HeldCause cause = model::HeldCause::extended;  // of a limit
   double since = 0;                                     // epoch seconds of the first change
   double changed_at = 0;                                // and of the last
+  bool stood = false;                                   // a tick found the value as it was written
   int ticks_foreign = 0;         // number of ticks with a value that berth did not write
   std::uint32_t reasserted = 0;  // number of times it was written again since
   // The outermost group of the workload's user, which has the pin for it; empty: its own group has it.

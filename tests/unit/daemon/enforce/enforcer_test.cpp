@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enforce/enforcer.h"
 
+#include "os/clock.h"
 #include "tests/unit/daemon/enforce/enforcer_fixture.h"
 
 #include <filesystem>
@@ -250,6 +251,22 @@ TEST_F(EnforcerTest, YieldLeavesTheForeignValueAndTheWorkloadAlone) {
   tick();
   EXPECT_TRUE(entries.empty());
   EXPECT_EQ(node.cpus("web/a"), "7");
+}
+
+TEST_F(EnforcerTest, ACpusetThatARuntimeWritesAfterTheFirstPinIsTheWorkloadsOwn) {
+  now = os::epoch_s();
+  node.add_group("web/a");
+  start();
+  tick();
+  ASSERT_EQ(enforcer->pins().count("web/a"), 1U);
+  node.put("web/a", "cpuset.cpus", "4-7");
+  several_ticks();
+  EXPECT_TRUE(enforcer->left_alone().empty());
+  EXPECT_TRUE(model::CpuSet({4, 5, 6, 7}).contains(enforcer->pins().at("web/a").cpus().first()));
+  EXPECT_EQ(enforcer->pins().at("web/a").original_cpus().to_string(), "4-7");
+  node.put("web/a", "cpuset.cpus", "0");
+  several_ticks();
+  EXPECT_EQ(enforcer->left_alone().count("web/a"), 1U) << "from then on it is meddling";
 }
 
 TEST_F(EnforcerTest, YieldEndsWithTheRun) {
