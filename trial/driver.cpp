@@ -72,11 +72,11 @@ class Run {
     ends_ = begun + pace.window_s;
     show(number, side);
     if (const auto used = host_.use(side, pace.window_s + kSlack_s); !used) return fail(used.error());
-    for (double at = begun + pace.tick_s; at < begun + pace.warm_up_s; at += pace.tick_s) {
-      if (!wait_until(at)) return false;
+    const double counts_from = begun + pace.warm_up_s;
+    while (host_.now() < counts_from) {
+      if (!wait_until(std::min(host_.now() + pace.tick_s, counts_from))) return false;
       show(number, side);
     }
-    if (!wait_until(begun + pace.warm_up_s)) return false;
     const auto first = host_.look();
     if (!first) return fail(first.error());
     Window window;
@@ -208,6 +208,7 @@ Result evaluate(const Measured& measured, std::uint64_t seed) {
     std::erase_if(series, [&last](const auto& entry) { return entry.first.service > last; });
   }
   std::vector<Series> all;
+  all.reserve(series.size());
   for (auto& [key, values] : series) all.push_back(std::move(values));
   const auto changes = compare(all, seed);
   auto change = changes.begin();
