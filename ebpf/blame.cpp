@@ -6,6 +6,7 @@
 #include "ebpf/load.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
@@ -20,6 +21,8 @@ namespace {
 
 // Cgroups nested deeper are not asked about: the program has a bit for each level.
 constexpr unsigned kDeepest = 63;
+// Between two times that culprits are forgotten as some were beyond the limits of a cgroup above.
+constexpr std::chrono::minutes kCrowdedPause{1};
 
 // A question: its number, and what each vCPU's sum was when take_waited() was called last.
 struct Question {
@@ -47,9 +50,10 @@ struct Blame::State {
   Owned<bpf_blame> programs;
   std::uint32_t cpus = 0;  // possible ones
   MappedArray<berth_blame_cpu> per_cpu;
-  std::map<std::uint64_t, Question> questions;  // by the cgroup's id
-  std::map<std::uint64_t, unsigned> levels;     // likewise
-  std::map<Pair, std::uint64_t> read_ns;        // at the last read(), by asked and culprit
+  std::map<std::uint64_t, Question> questions;                     // by the cgroup's id
+  std::map<std::uint64_t, unsigned> levels;                        // likewise
+  std::map<Pair, std::uint64_t> read_ns;                           // at the last read(), by asked and culprit
+  std::optional<std::chrono::steady_clock::time_point> made_room;  // for those beyond the limits
 
   int map(bpf_map* of) const { return bpf_map__fd(of); }
   std::optional<std::uint32_t> free_number() const;
@@ -76,12 +80,14 @@ std::vector<std::uint64_t> Blame::State::waited(std::uint32_t number) const {
 
 // Makes room for culprits that come. What a hook adds meanwhile may be lost: microseconds of one wait.
 void Blame::State::forget_all() {
-  for (const auto& key : keys_of<berth_blamed_key>(map(programs->maps.blamed), BERTH_MOST_BLAMED))
-    bpf_map_delete_elem(map(programs->maps.blamed), &key);
+  // Culprits go first: a sum without its culprit would be nobody's until the next time.
+  std::uint32_t gone = 0;
   for (const auto& key : keys_of<std::uint64_t>(map(programs->maps.culprits), BERTH_MOST_CULPRITS))
-    bpf_map_delete_elem(map(programs->maps.culprits), &key);
-  __atomic_store_n(&programs->bss->culprit_count, 0U, __ATOMIC_RELAXED);
-  read_ns.clear();
+    gone += bpf_map_delete_elem(map(programs->maps.culprits), &key) == 0 ? 1 : 0;
+  __atomic_fetch_sub(&programs->bss->culprit_count, gone, __ATOMIC_RELAXED);
+  for (const auto& key : keys_of<berth_blamed_key>(map(programs->maps.blamed), BERTH_MOST_BLAMED)) {
+    if (bpf_map_delete_elem(map(programs->maps.blamed), &key) == 0) read_ns.erase({key.asked, key.by});
+  }
 }
 
 Blame::Blame(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -160,7 +166,14 @@ void Blame::make_room() {
   const bool full =
       state_->read_ns.size() > BERTH_MOST_BLAMED / 2 ||
       __atomic_load_n(&state_->programs->bss->culprit_count, __ATOMIC_RELAXED) > BERTH_MOST_CULPRITS / 2;
-  if (full) state_->forget_all();
+  std::uint32_t& crowded = state_->programs->bss->crowded;
+  const auto now = std::chrono::steady_clock::now();
+  const bool again = __atomic_load_n(&crowded, __ATOMIC_RELAXED) != 0 &&
+                     (!state_->made_room || now - *state_->made_room >= kCrowdedPause);
+  if (!full && !again) return;
+  state_->made_room = now;
+  state_->forget_all();
+  __atomic_store_n(&crowded, 0U, __ATOMIC_RELAXED);
 }
 
 CulpritGroup Blame::culprit(std::uint64_t id) const {

@@ -58,7 +58,8 @@ class Blamer {
   virtual std::vector<std::uint64_t> take_waited(std::uint64_t asked) = 0;
   // A culprit of read(). It is empty for a cgroup that was forgotten meanwhile.
   virtual CulpritGroup culprit(std::uint64_t id) const = 0;
-  // Call it after read() and the calls of culprit(): forgets all culprits where their tables are half full.
+  // Call it after read() and the calls of culprit(): forgets all culprits where their tables are half full,
+  // and, once a minute, where a cgroup has more below it than are told apart.
   virtual void make_room() = 0;
   virtual BlameCost cost() const = 0;
 };

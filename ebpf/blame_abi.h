@@ -39,5 +39,5 @@ struct berth_thread {
   __u32 preempted;    /* it lost the vCPU, and does not sleep */
   __u64 run_delay_ns; /* of its waits so far that were looked at */
   __u64 throttled_ns; /* of its cgroup on that vCPU, when it lost it */
-  __u64 spare;
+  __u64 runs;         /* how often it had got a vCPU by then */
 };

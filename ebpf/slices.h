@@ -177,8 +177,11 @@ BERTH_INLINE __u64 berth_divide(struct berth_blame_cpu* cpu, const struct berth_
       if (part > unknown) part = unknown;
       __u64 by_interrupts = slice->interrupt_ns;
       if (by_interrupts) {
-        if (part < end - begin) by_interrupts = by_interrupts * part / (end - begin);
-        if (by_interrupts > part) by_interrupts = part;
+        const __u64 all_ns = end - begin;
+        const __u32 shift = all_ns >> 32 ? 16 : 0; /* the product is to fit */
+        by_interrupts = berth_earlier(by_interrupts, all_ns);
+        if (part < all_ns)
+          by_interrupts = (((by_interrupts >> shift) * (part >> shift)) / (all_ns >> shift)) << shift;
         *interrupts += by_interrupts;
         unknown -= by_interrupts;
         part -= by_interrupts;

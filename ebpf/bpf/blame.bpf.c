@@ -13,6 +13,8 @@ __u64 asked_levels = 0;
 __u64 asked_generation = 0;
 
 __u32 culprit_count = 0;
+// A culprit was beyond the limit of a cgroup above. The reader forgets them all, and takes this back.
+__u32 crowded = 0;
 
 // Every 256th run is timed.
 #define SAMPLED_MASK 255
@@ -130,12 +132,18 @@ __noinline __u64 name_culprit(__u64 id, __u64 group) {
   __u64 first_id = 0;
   struct berth_culprit* first = account(group, 1, &first_id);
   if (!first) return 0;
-  if (first->below >= BERTH_CULPRITS_BELOW_1) return first_id;
+  if (first->below >= BERTH_CULPRITS_BELOW_1) {
+    crowded = 1;
+    return first_id;
+  }
   if (level > 2) {
     __u64 second_id = 0;
     struct berth_culprit* second = account(group, 2, &second_id);
     if (!second) return first_id;
-    if (second->below >= BERTH_CULPRITS_BELOW_2) return second_id;
+    if (second->below >= BERTH_CULPRITS_BELOW_2) {
+      crowded = 1;
+      return second_id;
+    }
     __sync_fetch_and_add(&second->below, 1);
   }
   __sync_fetch_and_add(&first->below, 1);
@@ -243,6 +251,7 @@ static __noinline void leaves(struct berth_blame_cpu* own, struct task_struct* p
   struct berth_thread* thread = thread_of(prev->pid);
   if (!thread || thread->pid != (__u32)prev->pid) return;
   thread->preempted = runnable;
+  thread->runs = prev->sched_info.pcount;
   if (!runnable) return;
   bool throttled = false;
   thread->throttled_ns = throttled_of(prev, &throttled);
@@ -323,6 +332,8 @@ int BPF_PROG(on_migrate, struct task_struct* task, int to) {
   if (!about) return 0;
   struct berth_thread* thread = thread_of(task->pid);
   if (!thread || thread->pid != (__u32)task->pid) return 0;
+  // It ran meanwhile without being asked about, so older waits would be taken for this one.
+  if (thread->runs != task->sched_info.pcount) return 0;
   const __u64 run_delay = task->sched_info.run_delay;
   const __u64 waited = run_delay - thread->run_delay_ns;
   const __u64 before = thread->preempted ? thread->throttled_ns : ~0ULL;
@@ -335,6 +346,7 @@ int BPF_PROG(on_migrate, struct task_struct* task, int to) {
   const __u32* question = bpf_map_lookup_elem(&asked, &about);
   if (!left || !question) return 0;
   const __u64 now = queue->clock;
+  if (waited > now) return 0;
   berth_end_slice(left, now);
   struct berth_wait wait = {now - waited, now, 0, 0};
   bool throttled = false;
@@ -362,8 +374,8 @@ static __always_inline int interrupt(bool begins) {
   return 0;
 }
 
-// The ends come first, as programs are attached in their order here: a beginning without an end would count for
-// ever.
+// The ends come first, as programs are attached in their order here: a beginning without an end would count
+// for ever.
 SEC("tp_btf/irq_handler_exit")
 int BPF_PROG(on_interrupt_end) { return interrupt(false); }
 

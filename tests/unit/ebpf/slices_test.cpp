@@ -96,6 +96,19 @@ TEST(Slices, AWaitLongerThanTheRingIsUnknownInItsFirstPart) {
   EXPECT_DOUBLE_EQ(said[BERTH_BY_UNKNOWN], kMs - BERTH_SLICES_WALKED * 10.0 * kUs);
 }
 
+TEST(Slices, InterruptsOfAnHourLongSliceAreSharedOut) {
+  constexpr std::uint64_t hour = 3'600'000 * kMs;
+  Vcpu vcpu;
+  vcpu.runs(BERTH_BY_IDLE, kMs);
+  vcpu.runs(kHog, 2 * kMs);
+  vcpu.interrupted(hour / 4);
+  vcpu.runs(kOwn, 2 * kMs + hour);
+  Shares said;
+  vcpu.divide(2 * kMs + hour / 2, 2 * kMs + hour, 0, ~0ULL, said);
+  EXPECT_DOUBLE_EQ(total(said), hour / 2.0);
+  EXPECT_NEAR(said[BERTH_BY_INTERRUPTS], hour / 8.0, hour * 1e-4);
+}
+
 TEST(Slices, SlicesOfOneCulpritInARowAreOne) {
   Vcpu vcpu;
   std::uint64_t now = kMs;
