@@ -4,7 +4,6 @@
 #include "ebpf/slices.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace berth::daemon {
@@ -134,6 +133,12 @@ void BlameLedger::add(const Reading& reading, const BlameWorkloads& workloads) {
   for (const auto& wait : reading.waits)
     add_one(name_of(wait, waits, workloads), ran(wait) ? wait.ms * left : wait.ms);
   add_one({CulpritKind::steal, ""}, stolen);
+}
+
+void BlameLedger::forget(const std::string& subject, const std::set<std::string>& kept) {
+  std::erase_if(waiting_, [&](const auto& entry) {
+    return (entry.first == subject || entry.second.service == subject) && !kept.contains(entry.first);
+  });
 }
 
 Blames BlameLedger::of(const std::string& subject) const {

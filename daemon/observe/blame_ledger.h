@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ struct CulpritName {
   friend auto operator<=>(const CulpritName&, const CulpritName&) = default;
 };
 
-// A workload of the last tick.
+// A workload of the last ticks.
 struct BlameWorkload {
   std::string id;
   std::string service;
@@ -81,6 +82,8 @@ class BlameLedger {
   const std::array<double, kCulpritKinds>& seconds() const { return seconds_; }
   // Forgets who waited. seconds() stay.
   void clear() { waiting_.clear(); }
+  // The same of a service's workloads or of one workload, but for those in `kept`.
+  void forget(const std::string& subject, const std::set<std::string>& kept);
 
  private:
   struct Waiting {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -109,25 +110,22 @@ void BlameSampling::load(double now, std::vector<std::string>& messages) {
   loaded_at_ = now;
   read_cpu_s_ = 0;
   asked_.clear();
+  present_.clear();
   stolen_.clear();
   ledger_.clear();
+  for (auto& [subject, question] : questions_) question.since.reset();
 }
 
 void BlameSampling::choose(const std::vector<model::Workload>& workloads, double now) {
-  workloads_.clear();
-  for (auto& [subject, question] : questions_) question.workloads.clear();
+  workloads_ = std::exchange(present_, {});
   std::vector<ebpf::AskedGroup> asked;
   std::vector<ebpf::AskedGroup> others;
   for (const model::Workload& workload : workloads) {
     const std::uint64_t id = workload.cgroup_id;
     if (id == 0) continue;
-    workloads_[id] = {workload.id, workload.service, workload.workload_class};
-    bool wanted = false;
-    for (auto& [subject, question] : questions_) {
-      if (subject != workload.id && subject != workload.service) continue;
-      question.workloads.push_back(workload.id);
-      wanted = true;
-    }
+    present_[id] = {workload.id, workload.service, workload.workload_class};
+    workloads_[id] = present_[id];
+    const bool wanted = questions_.contains(workload.id) || questions_.contains(workload.service);
     const ebpf::AskedGroup group{id, level_of(workload.id)};
     if (wanted) {
       asked.push_back(group);
@@ -141,8 +139,32 @@ void BlameSampling::choose(const std::vector<model::Workload>& workloads, double
     blamer_->ask(asked);
     asked_ = std::move(asked);
   }
+  begin_questions(now);
+}
+
+void BlameSampling::begin_questions(double now) {
   for (auto& [subject, question] : questions_) {
-    if (!question.since && !question.workloads.empty()) question.since = now;
+    question.workloads.clear();
+    for (const ebpf::AskedGroup& group : asked_) {
+      const BlameWorkload& workload = present_.at(group.id);
+      if (subject == workload.id || subject == workload.service) question.workloads.push_back(workload.id);
+    }
+  }
+  // Waits of a workload from before its first question do not count.
+  std::set<std::string> kept;
+  for (const auto& [subject, question] : questions_) {
+    if (question.since) kept.insert(question.workloads.begin(), question.workloads.end());
+  }
+  for (auto& [subject, question] : questions_) {
+    if (question.since || question.workloads.empty()) continue;
+    ledger_.forget(subject, kept);
+    question.since = now;
+    for (const auto& [other, asked] : questions_) {
+      const bool shares = std::any_of(question.workloads.begin(), question.workloads.end(), [&](auto& id) {
+        return std::find(asked.workloads.begin(), asked.workloads.end(), id) != asked.workloads.end();
+      });
+      if (shares && asked.since) question.since = std::min(*question.since, *asked.since);
+    }
   }
 }
 

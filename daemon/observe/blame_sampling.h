@@ -55,9 +55,9 @@ class BlameSampling {
   void stop();
 
   struct Answer {
-    std::optional<double> since;  // from then on waits are divided; nullopt: not yet
-    std::string problem;          // why not; empty where they will be
-    std::vector<std::string> workloads;
+    std::optional<double> since;         // `blames` are from then on; nullopt: not yet
+    std::string problem;                 // why not; empty where they will be
+    std::vector<std::string> workloads;  // whose waits are divided
     Blames blames;
   };
   // After ask().
@@ -79,6 +79,7 @@ class BlameSampling {
   bool is_wanted(double now) const;
   void load(double now, std::vector<std::string>& messages);
   void choose(const std::vector<model::Workload>& workloads, double now);
+  void begin_questions(double now);
   void read();
   std::vector<double> stolen_shares();
 
@@ -88,7 +89,8 @@ class BlameSampling {
   double linger_s_ = 600;
   std::map<std::string, Question> questions_;  // by subject
   BlameLedger ledger_;
-  BlameWorkloads workloads_;  // by cgroup, of the last tick
+  BlameWorkloads present_;    // by cgroup, of the last follow()
+  BlameWorkloads workloads_;  // with those of the one before, as some have ended since
   std::vector<ebpf::AskedGroup> asked_;
   std::unique_ptr<ebpf::Blamer> blamer_;
   std::optional<os::Worker> worker_;  // while it loads

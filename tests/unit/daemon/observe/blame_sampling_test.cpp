@@ -152,6 +152,41 @@ TEST_F(BlameSamplingTest, OfTooManyWorkloadsThoseThatAreAskedAboutComeFirst) {
   load(1);
   ASSERT_EQ(kernel.asked.size(), 128U);
   EXPECT_EQ(kernel.asked.front().id, 1000U);
+  sampling.ask("a", 2);
+  follow(2);
+  EXPECT_EQ(sampling.answer("a").workloads.size(), 128U);
+}
+
+TEST_F(BlameSamplingTest, AQuestionThatBeginsAnewForgetsTheWaitsOfTheOneBefore) {
+  sampling.set_always(true);  // the programs stay
+  sampling.set_linger(60);
+  sampling.ask("web", 100);
+  load(100);
+  follow(170);
+  sampling.ask("web", 180);
+  follow(180);
+  EXPECT_EQ(sampling.answer("web").since, 180);
+  EXPECT_EQ(sampling.answer("web").blames, (Blames{{{CulpritKind::cgroup, "hog"}, 20}}));
+}
+
+TEST_F(BlameSamplingTest, AQuestionAboutAWorkloadOfAnotherOneCountsFromThereOn) {
+  sampling.ask("web", 100);
+  load(100);
+  sampling.ask("a/web1", 110);
+  follow(110);
+  EXPECT_EQ(sampling.answer("a/web1").since, 100);
+  EXPECT_EQ(sampling.answer("a/web1").blames, (Blames{{{CulpritKind::cgroup, "hog"}, 20}}));
+}
+
+TEST_F(BlameSamplingTest, AWorkloadThatEndedSinceTheLastTickHasItsName) {
+  workloads.push_back(workload("batch/job", 9, "batch/job", model::WorkloadClass::best_effort));
+  sampling.ask("a/other", 100);
+  load(100);
+  workloads.pop_back();
+  follow(110);
+  EXPECT_EQ(sampling.answer("a/other").blames, (Blames{{{CulpritKind::best_effort, "batch/job"}, 20}}));
+  follow(120);
+  EXPECT_TRUE(sampling.answer("a/other").blames.contains({CulpritKind::cgroup, "hog"}));
 }
 
 TEST_F(BlameSamplingTest, WhatTheHypervisorTookIsSteal) {
