@@ -239,7 +239,7 @@ void Daemon::serve_metrics(sd_event* event) {
 }
 
 // The order matters: each step takes the host, the holdings or the snapshot as the step before left them.
-const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
+const std::array<Daemon::Step, 11> Daemon::kEnforcing{{
     // Runs that ended hold nothing any more.
     {"follow", [](Daemon& d, double now) { return d.enforcement_.follow(now); }},
     // Reads the host.
@@ -250,6 +250,8 @@ const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
     {"advance", [](Daemon& d, double now) { return d.advance(now); }},
     // Makes the snapshot.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
+    // Adds up waits, where somebody asks.
+    {"blame", [](Daemon& d, double) { return d.blame(); }},
     // Ends evictions of workloads that may not end any more, and gives back limits of those left alone.
     {"spare", [](Daemon& d, double now) { return d.enforcement_.let_go_of_spared(now); }},
     // Makes the plan.
@@ -262,10 +264,11 @@ const std::array<Daemon::Step, 10> Daemon::kEnforcing{{
     {"divide", [](Daemon& d, double now) { return d.enforcement_.divide(now); }},
 }};
 
-const std::array<Daemon::Step, 5> Daemon::kObserving{{
+const std::array<Daemon::Step, 6> Daemon::kObserving{{
     {"look", [](Daemon& d, double now) { return d.look(now); }},
     // Makes the snapshot with what earlier plans would hold.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
+    {"blame", [](Daemon& d, double) { return d.blame(); }},
     {"decide", [](Daemon& d, double) { return d.plan(); }},
     // Tells the changes that the plan would make.
     {"tell", [](Daemon& d, double) { return d.observed(); }},
@@ -311,6 +314,10 @@ std::vector<LogEntry> Daemon::assemble() {
   for (const double duration_s : enforcement_.take_eviction_durations())
     senses_->observer().add_eviction_duration(duration_s);
   senses_->observer().assemble(enforcement_.inputs(overrides_, standing_));
+  return {};
+}
+
+std::vector<LogEntry> Daemon::blame() {
   senses_->follow_blame(setup_->clock.now());
   return {};
 }

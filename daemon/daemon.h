@@ -118,14 +118,15 @@ class Daemon {
     const char* name;
     std::vector<LogEntry> (*run)(Daemon& daemon, double now);
   };
-  static const std::array<Step, 10> kEnforcing;
-  static const std::array<Step, 5> kObserving;
+  static const std::array<Step, 11> kEnforcing;
+  static const std::array<Step, 6> kObserving;
   static const std::array<Step, 5> kEnforcingPlaces;
   static const std::array<Step, 5> kObservingPlaces;
   std::vector<LogEntry> take_steps(std::span<const Step> steps, double now);
   std::vector<LogEntry> look(double now);
   std::vector<LogEntry> advance(double now);
   std::vector<LogEntry> assemble();
+  std::vector<LogEntry> blame();
   std::vector<LogEntry> plan();
   std::vector<LogEntry> read_new();
   std::vector<LogEntry> plan_places(double now);
