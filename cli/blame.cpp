@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -31,6 +32,8 @@ constexpr Seconds kLongestStart{60};
 constexpr Seconds kBetweenQuestions{30};
 constexpr double kShortest_s = 0.1;
 constexpr double kLongest_s = 86400;
+// Two times of the wall clock, which may be set a little, are one.
+constexpr double kSame_s = 0.5;
 
 struct BlameArguments {
   std::string service;
@@ -50,7 +53,8 @@ Waits waits_of(const Document& document) {
 // What came to `before` until `after`, with the time between as the member `seconds`.
 Document growth(const Document& before, Document after) {
   // Waits of before are not in it if berthd has begun anew meanwhile.
-  const bool same = number_of(before, "since") == number_of(after, "since");
+  const double shift = number_of(before, "since").value_or(0) - number_of(after, "since").value_or(0);
+  const bool same = std::abs(shift) < kSame_s;
   const Waits old = same ? waits_of(before) : Waits();
   std::vector<std::pair<double, const Document*>> grown;
   const Document::array_t culprits = list_of(after, "culprits");

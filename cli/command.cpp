@@ -43,7 +43,7 @@ const std::vector<Command>& commands() {
        declare_watch},
       {"rank", decide, "The best place for work", "The places for new work on one or many hosts, best first",
        true, declare_rank},
-      {"profile", configure, "What was learned",
+      {"profile", decide, "What was learned",
        "The learned interference models: list, show, export, import, forget, fit", true, declare_profile},
       {"record", decide, "Ticks, into a file", "Record the ticks of berthd in one compressed file", false,
        declare_record},
