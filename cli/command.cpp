@@ -117,7 +117,7 @@ std::vector<std::string> command_names() {
 std::string program_help() {
   std::string text =
       "Usage: berthctl COMMAND [OPTION]... [ARGUMENT]...\n"
-      "See and control the node-level resource manager berthd(8).\n";
+      "See and control the resource manager berthd(8). berthctl(1) explains everything.\n";
   constexpr std::array<std::pair<Group, const char*>, 4> kHeadings{
       std::pair{Group::look, "See the host:"}, std::pair{Group::decide, "See what berth decides:"},
       std::pair{Group::change, "Change something:"}, std::pair{Group::configure, "Configure:"}};
@@ -135,8 +135,7 @@ std::string program_help() {
   return text +
          "Options:\n"
          "  --json        JSON instead of text      --no-pager   Never start a pager\n"
-         "  --help        This text                 --version    The version of berthctl\n"
-         "Each COMMAND has options of its own (--help). berthctl(1) explains everything.\n";
+         "  --help        This text, or COMMAND's   --version    The version of berthctl\n";
 }
 
 }  // namespace
