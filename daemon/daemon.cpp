@@ -188,6 +188,7 @@ void Daemon::whole_tick() {
 void Daemon::placement() {
   answers_.drop_documents();
   note_changes();  // a container may have got marks of the system meanwhile
+  if (arrived_.empty()) return;
   const double now = setup_->clock.now();
   const LeftAloneWorkloads left_alone_before = enforcement_.left_alone();
   messenger_.record(admissions_.expire(now));
@@ -196,6 +197,7 @@ void Daemon::placement() {
   auto entries = take_steps(enforcement_.enforces() ? kEnforcingPlaces : kObservingPlaces, now);
   standing_ = policies::after_places(std::move(standing_), senses_->observer().snapshot(), plan_, outcomes_,
                                      arrived_);
+  placed_ = placed_ || !plan_.actions.empty();
   senses_->follow_pressure();
   answers_.count_workloads();
   Announcer::left_alone(left_alone_before, enforcement_.left_alone(), enforcement_.mode(),
@@ -216,7 +218,8 @@ void Daemon::decide() {
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
   announcer_.attempt("used shares", learned_.take(plan_));
-  announcer_.attempt("learned profiles", learned_.learn(may_announce, !trial_));
+  const bool placed = std::exchange(placed_, false);
+  announcer_.attempt("learned profiles", learned_.learn(may_announce, !trial_ && !placed));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto& snapshot = senses_->observer().snapshot();
   const auto news = straggler_news(standing_, snapshot, plan_);

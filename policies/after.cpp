@@ -209,9 +209,13 @@ model::Standing after_places(model::Standing standing, const Snapshot& snapshot,
   if (outcomes.assumed) take_actions(standing, snapshot, plan);
   if (plan.findings.interference)
     standing.best_effort_cores = plan.findings.interference->best_effort.domains;
-  for (const std::string& id : arrived) standing.sharing.erase(id);
+  std::set<std::string> placed = arrived;
+  for (const model::Action& action : plan.actions) {
+    if (action.attribute() == model::Attribute::cpus) placed.insert(*action.workload());
+  }
+  for (const std::string& id : placed) standing.sharing.erase(id);
   for (const std::string& id : without_own_vcpus(plan)) {
-    if (arrived.contains(id)) standing.sharing.insert(id);
+    if (placed.contains(id)) standing.sharing.insert(id);
   }
   return standing;
 }

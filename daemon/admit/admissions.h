@@ -56,8 +56,8 @@ class Admissions {
   void add_arrived(const std::vector<std::string>& workloads);
   // Ends the reservations whose time is over.
   std::vector<LogEntry> expire(double now);
-  // Gives the workloads that arrived their places. Only a tick does so: in between, the place would belong to
-  // no workload.
+  // Gives the workloads that arrived their places. Only a tick or a placement does so: in between, the place
+  // would belong to no workload.
   std::vector<LogEntry> meet(double now);
   // Fills in the work that is waited for. Only enforcing has made room for it.
   void show_pending();

@@ -223,8 +223,10 @@ class OptimalSearch {
     }
     if (others_ || fell_back_) {
       bound_ = bound_of(best.places);
-      Work part(std::min(work_.left(), kForProof * budget_));
+      const double before = std::min(work_.left(), kForProof * budget_);
+      Work part(before);
       bound_ = raised_bound(ground_, best.places, best.total, bound_, part).bound;
+      work_.spend(before - part.left());
     }
     const bool all_free = placed.size() == newcomers_.size() && round_.proven && !fell_back_;
     bool exact = best.total - bound_ < kTieTotal || all_free;

@@ -100,6 +100,19 @@ TEST_F(DaemonArrivalsTest, ACgroupThatNoRuleMatchesWakesNothing) {
   EXPECT_EQ(status_tick()["woken_by_arrival"], 0);
 }
 
+TEST_F(DaemonArrivalsTest, OneThatIsGoneAgainIsNotPlaced) {
+  begin("mode = \"enforce\"\n");
+  now = now + 0.5;
+  node.put("web/a", "cpuset.cpus", "0");
+  node.add_group("web/c");
+  daemon->take_changes();
+  node.remove_group("web/c");
+  const auto entries = json::parse(daemon->control().log_json(0))["entries"].size();
+  daemon->place();
+  EXPECT_EQ(node.cpus("web/a"), "0") << "nothing is decided or written";
+  EXPECT_EQ(json::parse(daemon->control().log_json(0))["entries"].size(), entries);
+}
+
 TEST_F(DaemonArrivalsTest, AnEmptyCgroupWakesNothingUntilItsFirstProcess) {
   begin("mode = \"enforce\"\n");
   node.add_group("web/c");
