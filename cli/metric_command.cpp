@@ -18,7 +18,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,35 +46,35 @@ std::vector<char*> environment_with(std::string& seconds) {
   return variables;
 }
 
+// Becomes `sh -c`. Makes nothing but system calls, as it is a fork.
+[[noreturn]] void become_shell(pid_t parent, int output, char* const* arguments, char* const* variables) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0) _exit(1);
+  if (nothing != STDIN_FILENO) close(nothing);
+  std::signal(SIGPIPE, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve("/bin/sh", arguments, variables);
+  _exit(127);
+}
+
 // A child of `sh -c`; -1 with errno.
 pid_t spawn_shell(std::string& command, double seconds, int output) {
   std::string shell = "sh";
   std::string option = "-c";
-  std::array<char*, 4> arguments{shell.data(), option.data(), command.data(), nullptr};
+  const std::array<char*, 4> arguments{shell.data(), option.data(), command.data(), nullptr};
   std::string variable = fmt::format("{}{:.0f}", kSeconds, std::floor(seconds));
   const auto variables = environment_with(variable);
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
-  posix_spawnattr_init(&attributes);
-  sigset_t none;
-  sigset_t usual;
-  sigemptyset(&none);
-  sigemptyset(&usual);
-  sigaddset(&usual, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &usual);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setflags(&attributes,
-                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  pid_t pid = -1;
-  const int error = posix_spawn(&pid, "/bin/sh", &files, &attributes, arguments.data(), variables.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  errno = error;
-  return error == 0 ? pid : -1;
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) become_shell(parent, output, arguments.data(), variables.data());
+  // Here too, as it may be killed before it runs.
+  if (pid > 0) setpgid(pid, pid);
+  return pid;
 }
 
 // Whether a child ends within the grace.

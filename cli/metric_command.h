@@ -12,7 +12,8 @@
 namespace berth::cli {
 
 // A command of the user that prints a number, run by `sh -c` once in a window, as the user of berthctl. It
-// has a process group of its own, and ends with this object.
+// has a process group of its own, which is killed with this object. If berthctl is killed, the shell alone
+// gets SIGTERM.
 class MetricCommand {
  public:
   explicit MetricCommand(std::string command) : command_(std::move(command)) {}
@@ -26,11 +27,10 @@ class MetricCommand {
   // The number that it has printed, and nothing else. Error io where it printed something else, failed, or
   // runs on for two more seconds: then it is killed, with all that it started.
   model::Result<double> number();
-
- private:
   // Kills its group, if it runs. Returns the status of waitpid(2).
   int end();
 
+ private:
   std::string command_;
   pid_t pid_ = -1;
   os::FileDescriptor output_;

@@ -27,8 +27,9 @@ namespace berth::cli {
 
 namespace {
 
-// Between the choice of the better side and its keeping.
-constexpr double kKeepLease_s = 60;
+// Between the last window, the choice of the better side and its keeping; the choice may take long on a busy
+// host.
+constexpr double kKeepLease_s = 600;
 
 struct TrialArguments {
   std::string a;
@@ -62,27 +63,28 @@ Outcome<trial::Pace> pace_of(DaemonClient& daemon, const TrialArguments& argumen
   return *pace;
 }
 
-// Puts everything back, or keeps the better side.
-void finish(DaemonClient& daemon, DaemonHost& host, const TrialArguments& arguments, ShownTrial& shown) {
-  const trial::Measured& measured = *shown.measured;
-  std::optional<trial::Side> better;
-  if (arguments.keep && (measured.failure || measured.interrupted)) {
-    shown.not_kept = "the trial did not end by itself";
-  } else if (arguments.keep) {
-    better = trial::better_side(*shown.result, *trial::parse_figure(*arguments.keep));
-    if (!better) shown.not_kept = fmt::format("no difference is shown in {} of the host", *arguments.keep);
+// Puts everything back, or keeps `side`.
+void end_trial(DaemonClient& daemon, std::optional<trial::Side> side, ShownTrial& shown) {
+  const auto ended = daemon.end_trial(side.has_value());
+  if (ended) {
+    shown.kept = side;
+  } else if (ended.error().exit == Exit::unreachable) {
+    shown.not_undone = "It is not known yet whether the settings are as before (" + ended.error().message +
+                       "); a berthd that runs puts them back by itself";
+  } else if (side) {
+    shown.not_kept = ended.error().message;
   }
+}
+
+// Keeps the better side, where there is one.
+void keep_better(DaemonClient& daemon, DaemonHost& host, const std::string& figure, ShownTrial& shown) {
+  auto better = trial::better_side(*shown.result, *trial::parse_figure(figure));
+  if (!better) shown.not_kept = fmt::format("no difference is shown in {} of the host", figure);
   if (better && !host.use(*better, kKeepLease_s)) {
     shown.not_kept = host.problem()->message;
     better.reset();
   }
-  const auto ended = daemon.end_trial(better.has_value());
-  if (ended) {
-    shown.kept = better;
-  } else if (ended.error().exit == Exit::unreachable) {
-    shown.not_undone = "It is not known yet whether the settings are as before (" + ended.error().message +
-                       "); a berthd that runs puts them back by itself";
-  }
+  end_trial(daemon, better, shown);
 }
 
 Outcome<void> run_trial(Session& session, DaemonClient& daemon, const TrialArguments& arguments,
@@ -90,10 +92,19 @@ Outcome<void> run_trial(Session& session, DaemonClient& daemon, const TrialArgum
   DaemonHost host(daemon, session.err, arguments.metric);
   const trial::Measured measured = trial::run(host, pace, shown.seed);
   host.clear();
+  const bool whole = !measured.failure && !measured.interrupted;
+  if (arguments.keep && !whole) shown.not_kept = "the trial did not end by itself";
+  // The comparison takes time, in which no side stays in force without need, and no lease runs out. A daemon
+  // that refuses here refuses again below.
+  if (arguments.keep && whole) {
+    (void)host.use(measured.order.back()[1], kKeepLease_s);
+  } else {
+    end_trial(daemon, std::nullopt, shown);
+  }
   const trial::Result result = trial::evaluate(measured, shown.seed);
   shown.measured = &measured;
   shown.result = &result;
-  finish(daemon, host, arguments, shown);
+  if (arguments.keep && whole) keep_better(daemon, host, *arguments.keep, shown);
   if (!measured.failure || !measured.blocks.empty()) {
     if (session.json) {
       session.out << model::json_text(trial_document(shown)) << "\n";

@@ -38,7 +38,11 @@ model::Result<model::Snapshot> DaemonHost::look() {
 
 double DaemonHost::now() { return os::monotonic_s(); }
 
-bool DaemonHost::wait(double seconds) { return !signals_.wait(seconds); }
+bool DaemonHost::wait(double seconds) {
+  const bool ends = signals_.wait(seconds);
+  if (ends && metric_) metric_->end();
+  return !ends;
+}
 
 void DaemonHost::begin_metric(double seconds) {
   if (metric_) metric_->start(seconds);

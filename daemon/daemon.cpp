@@ -173,6 +173,8 @@ void Daemon::count(void (Daemon::*part)()) {
 }
 
 void Daemon::whole_tick() {
+  // Its caller cannot go on with it on a new connection, nor end it.
+  if (trial_ && messenger_.bus().is_lost()) finish_trial("berthd lost its connection to the bus");
   senses_->begin_tick();
   answers_.drop_documents();
   messenger_.bus().connect(answers_, senses_->observer(), setup_->clock.now());

@@ -21,7 +21,8 @@ model::Result<void> Daemon::set_mode(std::string_view mode) {
                        fmt::format("mode \"{}\": must be observe or enforce", mode));
   }
   if (trial_) finish_trial("a mode was chosen");
-  if (mode == "observe") mode_follows_ = false;
+  // One that stands already is chosen as well; one to enforce may yet fail.
+  if (mode == "observe" || mode == enforcement_.mode()) mode_follows_ = false;
   return switch_mode(mode);
 }
 

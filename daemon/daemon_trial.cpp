@@ -87,13 +87,16 @@ void Daemon::expire_trial() {
   if (trial_ && trial_->is_over(setup_->clock.now())) finish_trial("its caller did not go on in time");
 }
 
-// The mode of the file stays as it is, as the present one is not of it.
+// The mode of the file stays as it is, as the present one is not of it. What failed is not tried again: a
+// trial must not pardon in each window.
 void Daemon::take_trial_settings(const config::Settings& settings, config::Mode file_mode) {
+  const bool same_writer = setup_->settings.foreign_writer == settings.foreign_writer;
   setup_->settings = settings;
   setup_->settings.mode = file_mode;
+  may_place_ = false;
   answers_.drop_documents();
   senses_->follow_settings();
-  enforcement_.follow_settings();
+  if (!same_writer) enforcement_.follow_foreign_writer();
 }
 
 void Daemon::finish_trial(const std::string& reason) {

@@ -137,7 +137,12 @@ void Enforcement::follow_settings() {
   if (!makes_leaves()) put_back_leaves("spark.leaf is never, or spark.watch is false");
   enforcer_->retry_failed();
   evictor_.retry_failed();
-  if (setup_.settings.foreign_writer == config::ForeignWriter::reassert) enforcer_->retry_foreign();
+  follow_foreign_writer();
+}
+
+void Enforcement::follow_foreign_writer() {
+  if (enforcer_ && setup_.settings.foreign_writer == config::ForeignWriter::reassert)
+    enforcer_->retry_foreign();
 }
 
 void Enforcement::be_patient() {

@@ -57,6 +57,8 @@ class Enforcement {
   cgroup::RestoreReport end(const std::string& reason, std::chrono::milliseconds budget);
   // Takes over settings that were read again, and tries again to do what failed.
   void follow_settings();
+  // Takes over foreign_writer alone.
+  void follow_foreign_writer();
   // Each change waits for systemd's answer from now on, as no tick follows.
   void be_patient();
 

@@ -49,7 +49,7 @@ void BusLink::connect(Control& control, const Observer& observer, double now) {
     problem_.reset();
     problem_said_ = false;
   }
-  if (listener_ && listener_->link() == Link::lost) {
+  if (is_lost()) {
     lose(listener_->problem());
     listener_.reset();
     tried_at_ = now;

@@ -57,6 +57,8 @@ class BusLink {
 
   // False while it is not known yet whether the bus answers.
   bool is_settled() const { return !listener_ || listener_->link() != Link::connecting; }
+  // The connection was lost, and connect() has not noticed yet.
+  bool is_lost() const { return listener_ && listener_->link() == Link::lost; }
   // Why callers cannot reach the daemon by the bus; nullopt where the bus works.
   std::optional<std::string> problem() const;
   // Why polkit cannot be asked; nullopt where it can.

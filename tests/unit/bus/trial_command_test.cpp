@@ -6,6 +6,7 @@
 #include "tests/temporary_directory.h"
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -24,11 +25,16 @@ class TrialCommand : public BusServiceTest {
     directory_.write("b.toml", "mode = \"enforce\"\n");
   }
   // The ticks of the fake daemon are 50 ms apart, so these are the shortest windows that there are.
-  Ran trial(const std::string& options, const std::string& with = "") {
-    const std::string command = with + " " + BERTHCTL + " trial --a a.toml --b b.toml " + options;
+  Ran trial(const std::string& options) {
+    const std::string command = std::string(BERTHCTL) + " trial --a a.toml --b b.toml " + options;
     return with_client([command, directory = directory_.path().string()] {
       return run_shell("cd " + directory + " && " + command);
     });
+  }
+
+  // Sends it to berthctl in its first window.
+  void signal_in_a_window(int signal) {
+    control_.on_side = [this, signal](const std::string&) { kill(control_.trials[0].caller.pid, signal); };
   }
 
   TemporaryDirectory directory_;
@@ -40,8 +46,9 @@ TEST_F(TrialCommand, LeadsATrialToItsEnd) {
   EXPECT_THAT(ran.err, HasSubstr("14 windows of 0.4 s"));
   ASSERT_EQ(control_.trials.size(), 1U);
   EXPECT_EQ(control_.trials[0].b, "mode = \"enforce\"\n");
-  ASSERT_EQ(control_.sides.size(), 14U);
-  EXPECT_EQ(std::count_if(control_.sides.begin(), control_.sides.end(),
+  ASSERT_EQ(control_.sides.size(), 15U) << "the last side stays while the two are compared";
+  EXPECT_EQ(control_.sides[14].first, control_.sides[13].first);
+  EXPECT_EQ(std::count_if(control_.sides.begin(), control_.sides.end() - 1,
                           [](const auto& it) { return it.first == "a"; }),
             7);
   EXPECT_EQ(control_.kept, std::vector<bool>{false}) << "no difference is shown";
@@ -60,14 +67,14 @@ TEST_F(TrialCommand, KeepsTheSideThatIsBetter) {
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("a difference: b is better"));
   EXPECT_THAT(ran.out, HasSubstr("The settings of b stay in force"));
-  ASSERT_EQ(control_.sides.size(), 15U);
+  ASSERT_EQ(control_.sides.size(), 16U);
   EXPECT_EQ(control_.sides.back().first, "b");
   EXPECT_EQ(control_.kept, std::vector<bool>{true});
 }
 
 TEST_F(TrialCommand, CtrlCEndsItWithTheResultSoFar) {
-  const Ran ran = trial("--for 1h --window 60s --metric 'echo 5' --json",
-                        "timeout --foreground --preserve-status -s INT 1");
+  signal_in_a_window(SIGINT);
+  const Ran ran = trial("--for 1h --window 60s --metric 'echo 5' --json");
   EXPECT_EQ(ran.exit, 0) << ran.err;
   EXPECT_EQ(control_.kept, std::vector<bool>{false});
   const json document = json::parse(ran.out);
@@ -76,7 +83,8 @@ TEST_F(TrialCommand, CtrlCEndsItWithTheResultSoFar) {
 }
 
 TEST_F(TrialCommand, KilledItLeavesTheBus) {
-  trial("--for 1h --window 60s --metric 'echo 5'", "timeout --foreground -s KILL 1");
+  signal_in_a_window(SIGKILL);
+  trial("--for 1h --window 60s --metric 'echo 5'");
   ASSERT_EQ(control_.trials.size(), 1U);
   serve_until([this] { return !control_.callers_left.empty(); });
   EXPECT_EQ(control_.callers_left[0], control_.trials[0].caller.key);

@@ -184,6 +184,48 @@ TEST_F(TrialTest, KeptSettingsStayUntilTheNextReload) {
   EXPECT_TRUE(trial().is_null());
 }
 
+TEST_F(TrialTest, AKeptModeThatIsChosenStaysOverAReload) {
+  start();
+  tick();
+  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
+  ASSERT_TRUE(use("b"));
+  ASSERT_TRUE(control().end_trial(kCaller.key, true));
+  ASSERT_TRUE(control().set_mode("enforce"));
+  ASSERT_TRUE(control().reload());
+  EXPECT_EQ(control().mode(), "enforce");
+}
+
+TEST_F(TrialTest, NothingIsPlacedByASideBeforeItsFirstTick) {
+  configure(kEnforce);
+  start();
+  ticks();
+  ASSERT_TRUE(control().begin_trial(kCaller, "", "[safety]\nforeign_writer = \"reassert\"\n"));
+  ASSERT_TRUE(use("b"));
+  node.add_group("web/c");
+  daemon->take_changes();
+  daemon->place();
+  EXPECT_EQ(pin("web/c"), "");
+  tick();
+  EXPECT_NE(pin("web/c"), "");
+}
+
+TEST_F(TrialTest, OnlyASideThatReassertsTakesUpWhatAnotherWriterChanged) {
+  configure(kEnforce);
+  start();
+  tick();
+  node.put("web/a", "cpuset.cpus", "7");
+  ticks(cgroup::Sampler::kSettingsPeriod);
+  ASSERT_EQ(control().counts().left_alone, 1U);
+  ASSERT_TRUE(control().begin_trial(kCaller, "[interference]\nisolation = \"cores\"\n",
+                                    "[safety]\nforeign_writer = \"reassert\"\n"));
+  ASSERT_TRUE(use("a"));
+  tick();
+  EXPECT_EQ(control().counts().left_alone, 1U);
+  ASSERT_TRUE(use("b"));
+  tick();
+  EXPECT_EQ(control().counts().left_alone, 0U);
+}
+
 TEST_F(TrialTest, WhatCouldTellNothingIsRefused) {
   start();
   EXPECT_NE(refusal("", "").find("do not differ"), std::string::npos);

@@ -44,6 +44,7 @@ TEST(TrialDriver, NothingIsReadInTheWarmUp) {
   SimulatedHost host(1);
   const Pace pace = short_pace();
   run(host, pace, 3);
+  ASSERT_FALSE(host.looks.empty());
   for (const double time : host.looks) {
     const auto next = std::upper_bound(host.uses.begin(), host.uses.end(), std::pair(time - 1e-6, Side::b));
     EXPECT_GE(time - std::prev(next)->first, pace.warm_up_s - 1e-6);

@@ -239,6 +239,19 @@ TEST_F(BusNewsTest, ABusThatNeverAnswersIsGivenUpAndTriedAgain) {
   EXPECT_EQ(capability("bus")["available"], true);
 }
 
+TEST_F(BusNewsTest, ATrialEndsWithTheConnectionOfItsCaller) {
+  start();
+  tick();
+  ASSERT_TRUE(daemon->control().begin_trial({"1/:1.7", 123, 0}, "", "mode = \"enforce\"\n"));
+  ASSERT_TRUE(daemon->control().use_trial_side("1/:1.7", "b", 1000));
+  tick();
+  EXPECT_EQ(daemon->control().mode(), "enforce");
+  heard.link = Link::lost;
+  tick();
+  EXPECT_EQ(daemon->control().mode(), "observe");
+  EXPECT_TRUE(nlohmann::json::parse(daemon->control().status_json())["trial"].is_null());
+}
+
 TEST_F(BusNewsTest, PolkitIsThereWhereTheBusHasIt) {
   bus_there = false;
   start();
