@@ -5,6 +5,7 @@
 #include "policies/decision_id.h"
 #include "policies/limit_change.h"
 #include "policies/memory_nodes.h"
+#include "policies/share.h"
 #include "policies/vcpus/pin_check.h"
 #include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
@@ -98,12 +99,11 @@ std::vector<model::Action> strongest_per_target(const model::Snapshot& snapshot,
 
 // A best-effort quota rises by be_quota_rise of the host a tick. A quota as large as the host limits nothing.
 // So a rise beyond that, and lifting it, counts as a rise to the whole host.
-void limit_rise(const model::Workload& workload, const model::Topology& topology, double be_quota_rise,
+void limit_rise(const model::Workload& workload, double node_cores, double be_quota_rise,
                 model::Action& action) {
   auto* quota = action.sets<model::CpuQuota>();
   if (quota == nullptr || workload.workload_class != model::WorkloadClass::best_effort) return;
   if (!workload.cpu_quota_cores) return;
-  const auto node_cores = static_cast<double>(topology.usable().size());
   const double most = *workload.cpu_quota_cores + be_quota_rise * node_cores;
   if (std::min(quota->cores.value_or(node_cores), node_cores) <= most) return;
   quota->cores = most;
@@ -232,9 +232,10 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
   keep_evictions_of_one_policy(proposals);
   std::vector<model::Action> actions = strongest_per_target(snapshot, workloads, std::move(proposals));
   hold_moves(snapshot, workloads, settings, sharing, actions);
+  const double cores = capacity_of(snapshot, settings.interference, model::Resource::cpu);
   for (model::Action& action : actions) {
     const model::Workload* workload = workloads.find(action);
-    if (workload != nullptr) limit_rise(*workload, snapshot.topology, settings.safety.be_quota_rise, action);
+    if (workload != nullptr) limit_rise(*workload, cores, settings.safety.be_quota_rise, action);
   }
   std::erase_if(actions, [&](const model::Action& action) {
     return !worth_doing(action, workloads.find(action), settings.safety.min_change);

@@ -120,12 +120,13 @@ void add_quota(const model::QuotaFindings& findings, WorkloadExplanation& explai
 
 // Taken shares form one pool without fixed recipients. So this lists all shares held for stragglers, by their
 // payers.
-void add_payers(const model::Snapshot& snapshot, WorkloadExplanation& explained) {
+void add_payers(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                WorkloadExplanation& explained) {
   if (!is_grown(explained)) return;
   for (const model::Workload* workload : by_id(snapshot)) {
     if (workload->workload_class != model::WorkloadClass::best_effort) continue;
     for (const model::Resource resource : {model::Resource::cpu, model::Resource::memory}) {
-      const double capacity = capacity_of(snapshot, resource);
+      const double capacity = capacity_of(snapshot, settings, resource);
       const Share share = share_of(*workload, resource, capacity);
       const double amount = distance_from_original(share, capacity);
       if (!share.held || is_growth(share.held) || amount <= kNothing) continue;
@@ -180,7 +181,7 @@ std::optional<WorkloadExplanation> explain_workload(const model::Snapshot& snaps
   if (plan.findings.straggler) add_straggler(*plan.findings.straggler, explained);
   if (plan.findings.quota) add_quota(*plan.findings.quota, explained);
   if (plan.findings.eviction) add_eviction(*plan.findings.eviction, explained);
-  add_payers(snapshot, explained);
+  add_payers(snapshot, settings.interference, explained);
   for (const model::Action& action : plan.actions) {
     if (action.workload() != nullptr && *action.workload() == id) explained.actions.push_back(action);
   }

@@ -4,6 +4,7 @@
 #include "model/bytes_text.h"
 #include "model/ground.h"
 #include "model/standing.h"
+#include "policies/vcpus/pool.h"
 #include "policies/victim.h"
 
 #include <algorithm>
@@ -91,8 +92,9 @@ double distance_from_original(const Share& share, double capacity) {
   return std::abs(in_effect(share.original) - in_effect(share.limit));
 }
 
-double capacity_of(const model::Snapshot& snapshot, model::Resource resource) {
-  return resource == model::Resource::cpu ? static_cast<double>(snapshot.topology.usable().size())
+double capacity_of(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                   model::Resource resource) {
+  return resource == model::Resource::cpu ? static_cast<double>(vcpus_for_work(snapshot, settings).size())
                                           : static_cast<double>(snapshot.memory.total_bytes);
 }
 

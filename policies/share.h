@@ -4,6 +4,7 @@
 #include "model/maybe.h"
 #include "model/plan.h"
 #include "model/snapshot.h"
+#include "policies/settings.h"
 
 #include <algorithm>
 #include <optional>
@@ -57,8 +58,9 @@ double distance_from_original(const Share& share, double capacity);
 // A smaller amount of cores comes from rounding; bytes have no such remainder.
 inline constexpr double kNothing = 1e-9;
 
-// The host's amount of the resource: usable vCPUs, or memory.
-double capacity_of(const model::Snapshot& snapshot, model::Resource resource);
+// The host's amount of the resource: vCPUs for work, or memory.
+double capacity_of(const model::Snapshot& snapshot, const InterferenceSettings& settings,
+                   model::Resource resource);
 
 // The least limit that is ever set: cpu.max takes at least 1 ms of its period of 100 ms.
 inline constexpr double kLeastQuotaCores = 0.01;

@@ -141,9 +141,9 @@ class Homes {
 
   // The domains with room for these services in which the scores of all rise least, by branch and bound: one
   // for each, -1 where none has room. It begins with the best domain of one after the other, and ends with
-  // the best found after kMostRises. A rise in a domain only becomes larger with other services
-  // there, so the least rises of those that are still without a home bound the sum, unless a service finds no
-  // room in its preferred domains any more: then it may get a smaller rise elsewhere.
+  // the best found after kMostRises. A rise in a domain only becomes larger with other services there, so the
+  // least rises of those that are still without a home bound the sum. They do not where a service finds no
+  // room in its preferred domains any more: it may then get a smaller rise elsewhere.
   std::vector<int> together(const std::vector<const SharedRequest*>& services) {
     Trial trial{.services = services, .homes = std::vector<int>(services.size(), -1), .best = {}};
     attempt(trial, 0, 0);

@@ -290,7 +290,7 @@ OversellProposal propose_advertising(const OrderedSnapshot& ordered, const Polic
   const model::Snapshot& snapshot = ordered.snapshot;
   const auto& workloads = ordered.workloads;
   const OversellSettings& own = settings.oversell;
-  const auto cpus = static_cast<double>(snapshot.topology.usable().size());
+  const double cpus = capacity_of(snapshot, settings.interference, Resource::cpu);
   const auto total = static_cast<double>(snapshot.memory.total_bytes);
   const auto cap = static_cast<double>(memory_capacity(snapshot.memory, own));
   const Thresholds thresholds{.stop = own.stop_threshold, .evict = 1 - own.reserve};

@@ -41,8 +41,8 @@ std::vector<Member> members_of(const OrderedSnapshot& ordered, const PolicySetti
   const model::Snapshot& snapshot = ordered.snapshot;
   const auto held = replacements_to_hold(snapshot, settings.eviction.hold_s);
   std::vector<Member> members;
-  const double cores = capacity_of(snapshot, Resource::cpu);
-  const double bytes = capacity_of(snapshot, Resource::memory);
+  const double cores = capacity_of(snapshot, settings.interference, Resource::cpu);
+  const double bytes = capacity_of(snapshot, settings.interference, Resource::memory);
   members.reserve(snapshot.workloads.size());
   for (const model::Workload* workload : ordered.workloads) {
     Member& member = members.emplace_back();
@@ -389,7 +389,7 @@ StragglerProposal propose_help(const OrderedSnapshot& ordered, const PolicySetti
   Lacks lacks;
   for (const Resource resource : {Resource::cpu, Resource::memory}) {
     Round round{.resource = resource,
-                .capacity = capacity_of(snapshot, resource),
+                .capacity = capacity_of(snapshot, settings.interference, resource),
                 .now = snapshot.time,
                 .min_change = settings.safety.min_change,
                 .settings = own,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/vcpus/pool.h"
 
-#include <utility>
-
 #include <fmt/core.h>
 
 namespace berth::policies {
@@ -48,15 +46,20 @@ model::CpuSet strictly_reserved(const model::Snapshot& snapshot, const Interfere
   return (settings.reserved_cpus & snapshot.topology.usable()) - of_any_owner(snapshot.owned_cpus);
 }
 
+model::CpuSet vcpus_for_work(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
+  const model::CpuSet& usable = snapshot.topology.usable();
+  model::CpuSet open = usable - strictly_reserved(snapshot, settings);
+  return open.empty() ? usable : open;
+}
+
 std::string reserved_text(const Node& node) {
   const model::CpuSet& reserved = node.reserved();
   return reserved.empty() ? std::string() : fmt::format("; vCPUs {} are reserved", reserved.to_string());
 }
 
 Node node_to_plan(const model::Snapshot& snapshot, const InterferenceSettings& settings) {
-  model::CpuSet reserved = strictly_reserved(snapshot, settings);
-  if (reserved == snapshot.topology.usable()) reserved = {};
-  return {snapshot.topology, settings.shared_domain, std::move(reserved)};
+  return {snapshot.topology, settings.shared_domain,
+          snapshot.topology.usable() - vcpus_for_work(snapshot, settings)};
 }
 
 }  // namespace berth::policies

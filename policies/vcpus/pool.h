@@ -29,11 +29,15 @@ model::CpuSet of_any_owner(const std::vector<model::OwnedCpus>& owned_cpus);
 // Reserved::shared. Pure.
 model::CpuSet strictly_reserved(const model::Snapshot& snapshot, const InterferenceSettings& settings);
 
+// The vCPUs that work may run on: the usable ones without the strictly reserved, or all if there are no
+// others, as best-effort work has to run somewhere. Pure.
+model::CpuSet vcpus_for_work(const model::Snapshot& snapshot, const InterferenceSettings& settings);
+
 // "; vCPUs 0-1 are reserved", for the reason why work finds too few; empty if the node has none.
 std::string reserved_text(const Node& node);
 
-// The vCPUs as all policies plan with them, so that an admission counts none that the plan would not give.
-// Without the strictly reserved ones, unless there are no others: best-effort work has to run somewhere.
+// The vCPUs as all policies plan with them, so that an admission counts none that the plan would not give:
+// those of vcpus_for_work().
 Node node_to_plan(const model::Snapshot& snapshot, const InterferenceSettings& settings);
 
 }  // namespace berth::policies

@@ -290,7 +290,13 @@ RC_GTEST_PROP(AfterProperty, APlacementChangesTheMemoryOfPinsAlone, ()) {
                 [](const model::Action& action) { return action.attribute() != model::Attribute::cpus; });
   const std::set<std::string> arrived{"d"};
   model::Standing now = after_places(before, last.snapshot, plan, assumed(plan), arrived);
-  RC_ASSERT(now.sharing.contains("d") == without_own_vcpus(plan).contains("d"));
+  std::set<std::string> placed = arrived;
+  for (const model::Action& action : plan.actions) placed.insert(*action.workload());
+  const auto sharing = without_own_vcpus(plan);
+  for (const model::Workload& workload : last.snapshot.workloads) {
+    const std::string& id = workload.id;
+    RC_ASSERT(now.sharing.contains(id) == (placed.contains(id) ? sharing : before.sharing).contains(id));
+  }
   const auto forget_pins = [](model::Standing& standing) {
     standing.sharing.clear();
     standing.best_effort_cores.clear();

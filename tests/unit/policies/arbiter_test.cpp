@@ -394,7 +394,17 @@ RC_GTEST_PROP(ArbiterProperty, GivesOneNewValuePerAttributeUnderItsOwnId, ()) {
 RC_GTEST_PROP(ArbiterProperty, NeverRaisesABestEffortQuotaFasterThanAllowed, ()) {
   testing::RandomCase node = random_limits();
   node.settings.safety.be_quota_rise = static_cast<double>(*rc::gen::inRange(0, 30)) / 100;
-  const auto cores = static_cast<double>(node.snapshot.topology.usable().size());
+  const model::CpuSet& usable = node.snapshot.topology.usable();
+  model::CpuSet open = usable;
+  if (node.settings.interference.reserved == Reserved::strict) {
+    for (const int cpu : usable& node.settings.interference.reserved_cpus) {
+      const auto& owned = node.snapshot.owned_cpus;
+      const bool is_owned = std::any_of(owned.begin(), owned.end(),
+                                        [&](const model::OwnedCpus& it) { return it.cpus.contains(cpu); });
+      if (!is_owned) open -= {cpu};
+    }
+  }
+  const auto cores = static_cast<double>((open.empty() ? usable : open).size());
   for (const model::Action& action :
        arbitrate(node.snapshot, random_proposals(node.snapshot, *testing::any_seed()), node.settings)) {
     const auto* it = action.sets<model::CpuQuota>();

@@ -294,6 +294,20 @@ TEST(Oversell, CpuClosesTheNodeButNeverEvicts) {
   EXPECT_EQ(found.evict_count, 0);
 }
 
+TEST(Oversell, ReservedVcpusAreNoCapacity) {
+  auto snapshot = node({});
+  const auto all = static_cast<double>(snapshot.topology.usable().size());
+  snapshot = node({task("a", std::vector<double>(20, all / 2))});
+  PolicySettings settings;
+  for (const int cpu : snapshot.topology.usable()) {
+    if (2 * settings.interference.reserved_cpus.size() < snapshot.topology.usable().size())
+      settings.interference.reserved_cpus.insert(cpu);
+  }
+  EXPECT_EQ(findings(snapshot, settings).cpu.utilisation, 1);
+  settings.interference.reserved = Reserved::shared;
+  EXPECT_EQ(findings(snapshot, settings).cpu.utilisation, 0.5);
+}
+
 TEST(Oversell, AMemoryCapIsWhatCounts) {
   PolicySettings settings;
   settings.oversell.memory_cap_bytes = 32 * kGiB;

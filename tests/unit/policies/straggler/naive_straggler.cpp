@@ -144,8 +144,13 @@ class Naive {
     return a ? *a : mean(w, what);
   }
   double capacity(What what) const {
-    return what == What::cpu ? static_cast<double>(snap_.topology.usable().size())
-                             : static_cast<double>(snap_.memory.total_bytes);
+    if (what == What::memory) return static_cast<double>(snap_.memory.total_bytes);
+    int open = 0;
+    for (const int cpu : snap_.topology.usable()) {
+      const bool kept_off = domains_.reserved == Reserved::strict && domains_.reserved_cpus.contains(cpu);
+      if (!kept_off) ++open;
+    }
+    return open > 0 ? open : static_cast<double>(snap_.topology.usable().size());
   }
 
   // How far its limit is from its original; none is all of the node.
