@@ -37,9 +37,6 @@ namespace berth::policies::optimal {
 namespace {
 
 constexpr double kNoPair = 1e6;  // the weight of a pair that cannot be
-// The work for a mate that is sorted and visited, and for a pair of kinds with its weight and price.
-constexpr double kMateUnits = 0.05;
-constexpr double kPairUnits = 0.01;
 
 // Sets the costs of mates at this rate of pressure, and sorts them.
 void sort_by_cost(double rate, std::vector<Mate>& mates) {
@@ -140,7 +137,6 @@ Prices DomainBounds::prices(const Company& company, std::vector<Own> own) {
   const auto rate = [&](int at) { return at == pool ? 0.0 : mate_rate(list[at], prices); };
   const auto loud = [&](int at) { return at == pool ? shape_.busy : members_[list[at]].pressure; };
   const auto kinds = static_cast<int>(counts.size());
-  work_.spend(kPairUnits * kinds * kinds);
   PairWeights weights(kinds);
   for (int a = 0; a < kinds; ++a) {
     for (int b = a; b < kinds; ++b) {
@@ -168,7 +164,6 @@ double DomainBounds::bound(const Company& company, const Prices& prices, std::ve
       double cost = shape_.fixed(it, own, company.load);
       int shared = shape_.threads == 2 ? it.vcpus - 2 * own : 0;
       cost += shared * prices.member[i];
-      work_.spend(kMateUnits * static_cast<double>(found.size()));
       sort_by_cost(shape_.mate_rate(it, own) - mate_rate(i, prices), found);
       for (auto mate = found.begin(); mate != found.end() && shared > 0; ++mate) {
         const int some = std::min(shared, mate->vcpus);

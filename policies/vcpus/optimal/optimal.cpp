@@ -223,10 +223,8 @@ class OptimalSearch {
     }
     if (others_ || fell_back_) {
       bound_ = bound_of(best.places);
-      const double before = std::min(work_.left(), kForProof * budget_);
-      Work part(before);
+      Work part(std::min(work_.left(), kForProof * budget_));
       bound_ = raised_bound(ground_, best.places, best.total, bound_, part).bound;
-      work_.spend(before - part.left());
     }
     const bool all_free = placed.size() == newcomers_.size() && round_.proven && !fell_back_;
     bool exact = best.total - bound_ < kTieTotal || all_free;

@@ -17,15 +17,11 @@ namespace berth::policies::optimal {
 namespace {
 
 constexpr double kRounding = 1e-10;  // of a bound
-constexpr int kMostTenants = 18;
+constexpr int kMostTenants = 18;     // of several domains
 constexpr int kMostBranches = 60;    // of a domain
 constexpr double kCloseGap = 0.005;  // share of the total
 // The work for the prices of a domain, roughly.
 constexpr double kPricesUnits = 8;
-// And for a visit of a set: where nothing is computed for it, and where its entry in a table is.
-constexpr double kVisitUnits = 0.004;
-constexpr double kEntryUnits = 0.02;
-constexpr double kMostPutBy = 0.25;  // share of the work
 
 class Partitioning {
  public:
@@ -37,18 +33,13 @@ class Partitioning {
         members_(domain_.members()) {}
 
   std::optional<Partition> run() {
-    if (members_.empty() || std::ssize(members_) > kMostTenants) return std::nullopt;
+    if (members_.empty()) return std::nullopt;
     if (shape_.domains == 1) {
       Company all = domain_.everyone();
       const double bound = domain_.best_bound(all, domain_.any_own(), kMostBranches, enough_);
       return Partition{.bound = std::max(0.0, bound - kRounding), .domains = {tenants(all.list)}};
     }
-    const double sets = static_cast<double>(std::size_t{1} << members_.size());
-    if (!work_.spend(kEntryUnits * sets)) return std::nullopt;
-    // Put by for sum_of_shares(), which is needed where work runs out.
-    double put_by = kVisitUnits * sets * static_cast<double>(members_.size());
-    if (put_by > kMostPutBy * work_.left()) put_by = 0;
-    work_.spend(put_by);
+    if (std::ssize(members_) > kMostTenants) return std::nullopt;
     fill();
     known_.resize(static_cast<std::size_t>(shape_.domains) + 1);
     if (work_.left() <= 0) return std::nullopt;
@@ -59,10 +50,8 @@ class Partitioning {
       partition.bound = std::max(0.0, sum - kRounding);
       partition.domains.clear();
       for (const Set set : best_) partition.domains.push_back(tenants(listed(set)));
-      work_.spend(-std::exchange(put_by, 0.0));
       if (sum >= enough_ || !refine()) break;
     }
-    if (partition.domains.empty() && put_by == 0) return std::nullopt;
     if (partition.domains.empty()) partition.bound = std::max(0.0, sum_of_shares() - kRounding);
     return partition;
   }
@@ -101,7 +90,6 @@ class Partitioning {
   }
 
   void count_sets(int from, int room) {
-    if (!work_.spend(kVisitUnits)) return;
     sets_ += others_fit(room) ? 1 : 0;
     for (int i = from; i < static_cast<int>(members_.size()); ++i) {
       if (members_[i].vcpus <= room) count_sets(i + 1, room - members_[i].vcpus);
@@ -165,7 +153,6 @@ class Partitioning {
   void forget(const std::vector<Set>& news) {
     const auto is_new = [&](Set set) { return std::find(news.begin(), news.end(), set) != news.end(); };
     for (std::size_t domains = 2; domains < known_.size(); ++domains) {
-      work_.spend(kEntryUnits * static_cast<double>(known_[domains].size()));
       std::erase_if(known_[domains], [&](const auto& entry) {
         const auto& [set, known] = entry;
         if (known.first == 0) return false;
