@@ -7,7 +7,6 @@
 #include "policies/vcpus/pool.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -18,13 +17,6 @@
 namespace berth::policies {
 
 namespace {
-
-// Rises of the score nearer than this are a tie.
-constexpr double kTie = 1e-9;
-// The price of a service without room in any domain, for each core.
-constexpr double kNoRoom = 1e6;
-// Rises that are computed for the homes of several new services together: some milliseconds.
-constexpr double kMostRises = 8000;
 
 // Services leave the slower vCPUs of a hybrid processor when so much of the faster ones has room for their
 // use, so that they do not come and go.
@@ -110,44 +102,36 @@ class Homes {
     settle(request, home, std::move(why));
   }
 
-  // `home`: that of together(). If that has no room, it is the domain where the score rises least.
-  void choose(const SharedRequest& request, int home) {
-    const std::vector<Option> options = options_of(request);
-    if (options.empty()) {
-      std::vector<int> wide;
-      widen_for_use(wide, request);
+  void choose(const SharedRequest& request) {
+    // For each core of the service, as one without use is to have a good home too.
+    std::vector<std::tuple<double, double, int>> rises;
+    for (const bool near : {true, false}) {
+      for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
+        const Place& place = places_[index];
+        if (near && request.preferred && !request.preferred->intersects(place.cpus)) continue;
+        const bool fits = *request.use_cores <= room_for({index}, request) + kUseRounding;
+        if (!fits || cpus_of({index}, request).empty()) continue;
+        rises.emplace_back(rise(place, request), place.services / place.size(), index);
+      }
+      if (!rises.empty()) break;
+    }
+    if (rises.empty()) {
+      std::vector<int> home;
+      widen_for_use(home, request);
       std::string why = fmt::format("at home in {}: no domain has room for the {:.3g} cores that it uses",
-                                    names(wide), *request.use_cores);
-      settle(request, wide, std::move(why));
+                                    names(home), *request.use_cores);
+      settle(request, home, std::move(why));
       return;
     }
-    const int first = options.front().index;
-    const bool has_room = std::any_of(options.begin(), options.end(),
-                                      [&](const Option& option) { return option.index == home; });
-    if (has_room && home != first) {
-      settle(request, {home},
-             fmt::format("at home in {}: the scores of all new services together rise least so, though its "
-                         "own home would be in {}",
-                         names({home}), names({first})));
-      return;
+    std::sort(rises.begin(), rises.end());
+    const auto [least, load, best] = rises.front();
+    std::string why = fmt::format("at home in {}: the score rises least there", names({best}));
+    if (rises.size() > 1) {
+      const auto& [more, its_load, next] = rises[1];
+      why += fmt::format(", by {:.4g} against {:.4g} in {}", *request.use_cores * least,
+                         *request.use_cores * more, names({next}));
     }
-    std::string why = fmt::format("at home in {}: the score rises least there", names({first}));
-    if (options.size() > 1) {
-      why += fmt::format(", by {:.4g} against {:.4g} in {}", *request.use_cores * options[0].rise,
-                         *request.use_cores * options[1].rise, names({options[1].index}));
-    }
-    settle(request, {first}, std::move(why));
-  }
-
-  // The domains with room for these services in which the scores of all rise least, by branch and bound: one
-  // for each, -1 where none has room. It begins with the best domain of one after the other, and ends with
-  // the best found after kMostRises. A rise in a domain only becomes larger with other services there, so the
-  // least rises of those that are still without a home bound the sum. They do not where a service finds no
-  // room in its preferred domains any more: it may then get a smaller rise elsewhere.
-  std::vector<int> together(const std::vector<const SharedRequest*>& services) {
-    Trial trial{.services = services, .homes = std::vector<int>(services.size(), -1), .best = {}};
-    attempt(trial, 0, 0);
-    return trial.best;
+    settle(request, {best}, std::move(why));
   }
 
   void leave_open(const SharedRequest& request) {
@@ -160,78 +144,6 @@ class Homes {
   std::map<std::string, SharedInstance> take() { return std::move(found_); }
 
  private:
-  // A domain with room for a service.
-  struct Option {
-    double rise = 0;  // for each core of the service, as one without use is to have a good home too
-    double load = 0;  // services for each vCPU
-    int index = 0;
-  };
-  struct Trial {
-    const std::vector<const SharedRequest*>& services;
-    std::vector<int> homes;
-    std::vector<int> best;
-    double least = std::numeric_limits<double>::infinity();  // the sum of the rises with these
-    double left = kMostRises;
-  };
-
-  // The best one first.
-  std::vector<Option> options_of(const SharedRequest& request) const {
-    std::vector<Option> options;
-    for (const bool near : {true, false}) {
-      for (int index = 0; index < static_cast<int>(places_.size()); ++index) {
-        const Place& place = places_[index];
-        if (near && request.preferred && !request.preferred->intersects(place.cpus)) continue;
-        const bool fits = *request.use_cores <= room_for({index}, request) + kUseRounding;
-        if (!fits || cpus_of({index}, request).empty()) continue;
-        options.push_back(
-            {.rise = rise(place, request), .load = place.services / place.size(), .index = index});
-      }
-      if (!options.empty()) break;
-    }
-    std::sort(options.begin(), options.end(), [](const Option& a, const Option& b) {
-      return std::tie(a.rise, a.load, a.index) < std::tie(b.rise, b.load, b.index);
-    });
-    return options;
-  }
-
-  // Of the services from an index on, as if each were the next one.
-  double least_rises(Trial& trial, std::size_t at) const {
-    double sum = 0;
-    for (; at < trial.services.size(); ++at) {
-      const std::vector<Option> options = options_of(*trial.services[at]);
-      trial.left -= static_cast<double>(places_.size());
-      sum += *trial.services[at]->use_cores * (options.empty() ? kNoRoom : options.front().rise);
-    }
-    return sum;
-  }
-
-  // Finds homes for the services from an index on.
-  void attempt(Trial& trial, std::size_t at, double sum) {
-    if (at == trial.services.size()) {
-      if (sum >= trial.least - kTie) return;
-      trial.least = sum;
-      trial.best = trial.homes;
-      return;
-    }
-    const SharedRequest& request = *trial.services[at];
-    const std::vector<Option> options = options_of(request);
-    trial.left -= static_cast<double>(places_.size());
-    if (!trial.best.empty() && sum + least_rises(trial, at) >= trial.least - kTie) return;
-    if (options.empty()) {
-      trial.homes[at] = -1;
-      attempt(trial, at + 1, sum + *request.use_cores * kNoRoom);
-    }
-    for (const Option& option : options) {
-      if (trial.left <= 0 && !trial.best.empty()) return;
-      const Place before = places_[option.index];
-      add(places_[option.index], request, *request.use_cores);
-      ++places_[option.index].services;
-      trial.homes[at] = option.index;
-      attempt(trial, at + 1, sum + *request.use_cores * option.rise);
-      places_[option.index] = before;
-    }
-  }
-
   std::vector<int> all() const {
     std::vector<int> home(places_.size());
     std::iota(home.begin(), home.end(), 0);
@@ -331,13 +243,10 @@ class Homes {
       const double share = static_cast<double>(cpus_of({index}, request).size()) / all;
       const double cores = share * instance.cores;
       instance.score += share * score(place, request);
-      add(place, request, cores);
+      place.used += cores;
+      place.busy += cores;
+      place.sensitivity += cores * sensitivity(request.model.model, place.siblings);
     }
-  }
-  static void add(Place& place, const SharedRequest& request, double cores) {
-    place.used += cores;
-    place.busy += cores;
-    place.sensitivity += cores * sensitivity(request.model.model, place.siblings);
   }
 
   const HomeSearch& search_;
@@ -367,9 +276,7 @@ std::map<std::string, SharedInstance> choose_homes(const HomeSearch& search,
   std::sort(newcomers.begin(), newcomers.end(), [](const auto* a, const auto* b) {
     return std::tie(*b->use_cores, a->workload->id) < std::tie(*a->use_cores, b->workload->id);
   });
-  std::vector<int> together(newcomers.size(), -1);
-  if (search.search == Search::optimal) together = homes.together(newcomers);
-  for (std::size_t i = 0; i < newcomers.size(); ++i) homes.choose(*newcomers[i], together[i]);
+  for (const SharedRequest* request : newcomers) homes.choose(*request);
   return homes.take();
 }
 

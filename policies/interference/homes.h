@@ -5,7 +5,6 @@
 #include "model/plan.h"
 #include "policies/interference/best_effort.h"
 #include "policies/interference/queue.h"
-#include "policies/settings.h"
 #include "policies/vcpus/occupancy.h"
 
 #include <map>
@@ -25,14 +24,13 @@ struct HomeSearch {
   const std::set<std::string>& wider;  // services whose home is to become wider
   const Hold& hold;                    // of pins
   bool between_ticks = false;          // no home that stands becomes wider
-  Search search = Search::optimal;     // for the homes of several new services
 };
 
 // A home of each, by workload id. A home that stands stays, and becomes wider if the service waits, or uses
-// more than it has room for. The others go to domains with room for their use in which the scores of all
-// services rise least. The search "optimal" chooses for all new ones together, and "window" for one after the
-// other, those with the largest use first. A service whose use is not known has none. A pin that `hold` holds
-// gets no more vCPUs of the same home, as long as these are enough. Pure.
+// more than it has room for. The others go to the domain with room for their use in which the score of all
+// services there rises least. Of several new ones, those with the largest use come first. A service whose use
+// is not known has none. A pin that `hold` holds gets no more vCPUs of the same home, as long as these are
+// enough. Pure.
 std::map<std::string, model::SharedInstance> choose_homes(const HomeSearch& search,
                                                           const std::vector<SharedRequest>& requests);
 

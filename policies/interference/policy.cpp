@@ -379,8 +379,7 @@ std::map<int, model::BestEffortCores> plan_shared(
                         .best_effort_cores = demand.use_cores,
                         .wider = wider,
                         .hold = hold,
-                        .between_ticks = settings.between_ticks,
-                        .search = settings.search},
+                        .between_ticks = settings.between_ticks},
                        requests);
   pin_to_homes(requests, homes, proposal.actions);
   return best_effort_cores(occupancy, demand, use_by_domain(occupancy, withheld, requests, homes), reserved,

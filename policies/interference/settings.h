@@ -23,7 +23,7 @@ enum class Reserved { strict, shared };
 // docs/decisions/interference.md.
 struct InterferenceSettings {
   Weighting weighting = Weighting::overlap;
-  Search search = Search::optimal;
+  Search search = Search::window;
   model::DomainKind shared_domain = model::DomainKind::llc;
   int window_step = 2;
   model::Isolation isolation = model::Isolation::shared;  // of services whose rule says nothing

@@ -156,7 +156,7 @@ EXAMPLES: dict[str, Example] = {
     "zstdcat berth-node-a.trace.zst | sed -n 2p | berthctl plan --snapshot -": Run(shows=(r"^Plan for ",)),
     "berthctl snapshot > snapshot.json": Run(after="grep -q 'berth.snapshot/1' snapshot.json"),
     "berthctl log --since today --json > log.json": Run(after="grep -q 'berth.log/1' log.json"),
-    "berthctl plan --config /etc/berth/berth.toml -o interference.search=window": Run(
+    "berthctl plan --config /etc/berth/berth.toml -o interference.search=optimal": Run(
         instead=(("/etc/berth/", ""),), shows=(r"^Plan for ", r"^Best-effort workloads \(BE\) share$")
     ),
     # Manual pages

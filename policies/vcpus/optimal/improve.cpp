@@ -75,7 +75,7 @@ bool descend(const std::vector<int>& tenants, Layout& layout, Exchanges& exchang
   return helped;
 }
 
-void improve(const std::vector<int>& tenants, bool within, Layout& layout, Exchanges& exchanges, Work& work) {
+void improve(const std::vector<int>& tenants, Layout& layout, Exchanges& exchanges, Work& work) {
   const Node& node = layout.ground().node();
   const std::vector<int> available = exchanges.available();
   std::vector<char> in_reach(static_cast<std::size_t>(node.size()), 0);
@@ -85,8 +85,8 @@ void improve(const std::vector<int>& tenants, bool within, Layout& layout, Excha
 
   const double before = layout.total();
   const Places start = layout.places();
-  const double reach = static_cast<double>(available.size()) / (within ? node.domain_count() : 1);
-  const double tries = std::min(0.6 * work.left(), 8.0 * layout.cost() * vcpus * reach);
+  const double tries =
+      std::min(0.6 * work.left(), 8.0 * layout.cost() * vcpus * static_cast<double>(available.size()));
   const double threshold = 0.3 * before / node.size();
   Draws draws;
   std::vector<Exchange> pairs;
@@ -98,7 +98,7 @@ void improve(const std::vector<int>& tenants, bool within, Layout& layout, Excha
     const std::vector<int>& cpus = layout.places()[tenant].cpus;
     const int from = cpus[draws.below(static_cast<int>(cpus.size()))];
     int to = available[draws.below(static_cast<int>(available.size()))];
-    if (within || draws.below(2) == 0) {
+    if (draws.below(2) == 0) {
       const std::vector<int>& near = node.region(layout.places()[tenant].region).window;
       to = near[draws.below(static_cast<int>(near.size()))];
       if (in_reach[to] == 0) continue;

@@ -16,8 +16,7 @@ bool descend(const std::vector<int>& tenants, Layout& layout, Exchanges& exchang
 
 // The same, and leaves local minima on the way. It accepts exchanges that raise the total by less than a
 // threshold, which falls to 0 (threshold accepting; Dueck and Scheuer, 1990). It draws them by a generator
-// with a fixed seed, so that the same problem ends at the same layout. `within`: no tenant leaves its region
-// on that way.
-void improve(const std::vector<int>& tenants, bool within, Layout& layout, Exchanges& exchanges, Work& work);
+// with a fixed seed, so that the same problem ends at the same layout.
+void improve(const std::vector<int>& tenants, Layout& layout, Exchanges& exchanges, Work& work);
 
 }  // namespace berth::policies::optimal

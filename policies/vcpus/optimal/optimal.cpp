@@ -22,13 +22,9 @@
 //     of sharing domains is a sum of products A * S, of what the instances of a domain pay for pressure, and
 //     its pressure. A product is a difference of two squares. One is least if all domains are alike, the
 //     other one greatest if they differ as much as sorting can make them. bound.cpp has the details.
-//     On small nodes this is loose, because it tears instances apart. If all domains are alike and there are
-//     few instances, partition.cpp finds the best partition of whole instances over the domains, and its
-//     bound.
 //  3. round.cpp improves the places of the new instances by exchanges of vCPUs (improve.cpp). The score after
-//     an exchange costs as little as the cores that it touches (layout_overlap.cpp, layout_request.cpp). It
-//     also begins with the domains of the best partition, if all instances are new. On small nodes branch and
-//     bound proves the result, or finds a better one (exact.cpp).
+//     an exchange costs as little as the cores that it touches (layout_overlap.cpp, layout_request.cpp). On
+//     small nodes branch and bound proves the result, or finds a better one (exact.cpp).
 //  4. Standing instances move only if that pays: if the score falls by min_gain. The bound, or what the moves
 //     of single instances can gain at most, mostly shows that no move can. Then the round ends here, and
 //     costs no more than the score and the bound. So no memory of earlier rounds is needed.
@@ -42,7 +38,6 @@
 #include "policies/vcpus/optimal/bound.h"
 #include "policies/vcpus/optimal/improve.h"
 #include "policies/vcpus/optimal/packing.h"
-#include "policies/vcpus/optimal/partition.h"
 #include "policies/vcpus/optimal/round.h"
 #include "policies/vcpus/score.h"
 #include "policies/vcpus/search.h"
@@ -112,7 +107,6 @@ class OptimalSearch {
     const Places start = start_running();
     bound_ = bound_of(start);
     round_ = play_round(ground_, start, newcomers_, movable_, bound_, work_);
-    bound_ = round_.bound;
     Placement found{.occupancy = ground_.occupancy(round_.result.places),
                     .reasons = std::vector<std::string>(problem_.requests.size()),
                     .lower_bound = {},
@@ -221,11 +215,7 @@ class OptimalSearch {
     for (int i = 0; i < ground_.tenant_count(); ++i) {
       if (best.places[i].taken()) placed.push_back(i);
     }
-    if (others_ || fell_back_) {
-      bound_ = bound_of(best.places);
-      Work part(std::min(work_.left(), kForProof * budget_));
-      bound_ = raised_bound(ground_, best.places, best.total, bound_, part).bound;
-    }
+    if (others_ || fell_back_) bound_ = bound_of(best.places);
     const bool all_free = placed.size() == newcomers_.size() && round_.proven && !fell_back_;
     bool exact = best.total - bound_ < kTieTotal || all_free;
     if (exact) {

@@ -9,7 +9,6 @@
 #include "policies/vcpus/optimal/round.h"
 
 #include "policies/vcpus/optimal/improve.h"
-#include "policies/vcpus/optimal/partition.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,10 +19,6 @@
 namespace berth::policies::optimal {
 
 namespace {
-
-// Shares of the work that is left.
-constexpr double kForPartition = 0.8;
-constexpr double kForPartitionOfStanding = 0.1;
 
 class RoundPlayer {
  public:
@@ -44,7 +39,6 @@ class RoundPlayer {
     bool proven = place_newcomers();
     Round round;
     round.unmoved = best_.front().total;
-    round.bound = bound_;
     const int most = std::min(settings_.max_moves, static_cast<int>(movable_.size()));
     round.searched = most > 0 && worthwhile(best_.front().total, bound_) && weigh_gains(most);
     if (round.searched) proven = try_moves(most) && proven;
@@ -93,51 +87,10 @@ class RoundPlayer {
   // Finds f(0). True where it is exact.
   bool place_newcomers() {
     for (const int tenant : newcomers_) exchanges_.open(tenant);
-    if (!newcomers_.empty()) improve(newcomers_, false, *layout_, exchanges_, work_);
+    if (!newcomers_.empty()) improve(newcomers_, *layout_, exchanges_, work_);
     best_.push_back({.places = layout_->places(), .total = layout_->total()});
-    raise_bound();
     if (newcomers_.empty() || best_.front().total - bound_ < kTieTotal) return true;
     return prove(newcomers_, best_.front());
-  }
-
-  // By the best partition. The newcomers are also placed by it, where all are new.
-  void raise_bound() {
-    Placed& best = best_.front();
-    Work part((newcomers_.empty() ? kForPartitionOfStanding : kForPartition) * work_.left());
-    const double before = part.left();
-    const Partition partition = raised_bound(ground_, best.places, best.total, bound_, part);
-    work_.spend(before - part.left());
-    bound_ = partition.bound;
-    if (newcomers_.empty() || is_close(best.total, bound_) || !place_by(partition.domains)) return;
-    improve(newcomers_, true, *layout_, exchanges_, work_);
-    keep_better(best);
-  }
-
-  // Places the newcomers in these domains. False where that cannot be.
-  bool place_by(const std::vector<std::vector<int>>& domains) {
-    Places places(standing_.size());
-    std::vector<char> taken(static_cast<std::size_t>(ground_.node().size()), 0);
-    std::size_t placed = 0;
-    for (int domain = 0; domain < static_cast<int>(domains.size()); ++domain) {
-      for (const int tenant : domains[domain]) {
-        Place& place = places[tenant];
-        place.region = domain;
-        for (const int position : ground_.node().region(domain).window) {
-          const bool complete = std::ssize(place.cpus) == ground_.tenant(tenant).vcpus;
-          if (complete || taken[position] != 0 || !ground_.may_have(tenant, position)) continue;
-          taken[position] = 1;
-          place.cpus.push_back(position);
-        }
-        if (std::ssize(place.cpus) != ground_.tenant(tenant).vcpus) return false;
-        ++placed;
-      }
-    }
-    if (placed != newcomers_.size()) return false;
-    for (const int tenant : newcomers_) {
-      if (!places[tenant].taken()) return false;
-    }
-    layout_->set(places);
-    return true;
   }
 
   // Branch and bound with these open, with at most a third of the work that is left.

@@ -12,7 +12,6 @@ struct Round {
   Placed result;
   std::vector<int> moved;  // ascending
   double unmoved = 0;      // the least total found with no standing tenant moved
-  double bound = 0;        // no placement of these tenants has a lower total
   bool searched = false;   // whether moves were tried; else no move could gain enough
   bool proven = false;     // no better result keeps to the rules of a round
 };

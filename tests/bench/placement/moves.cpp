@@ -65,8 +65,7 @@ Way way(const char* name, const InterferenceSettings& interference) {
 std::vector<Way> ways(bool variants) {
   const InterferenceSettings no_moves{.search = Search::optimal, .max_moves = 0};
   const InterferenceSettings optimal{.search = Search::optimal};
-  std::vector<Way> list{way("window", {.search = Search::window}), way("optimal, no moves", no_moves),
-                        way("optimal", optimal)};
+  std::vector<Way> list{way("window", {}), way("optimal, no moves", no_moves), way("optimal", optimal)};
   for (Way it : {way("learned, no moves", no_moves), way("learned", optimal)}) {
     it.learned = true;
     list.push_back(std::move(it));

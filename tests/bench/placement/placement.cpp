@@ -67,7 +67,7 @@ constexpr std::array kWays{
 // Methods by number: the baselines, then the ways of berth.
 constexpr std::size_t kFirstWay = kBaselines.size();
 constexpr std::size_t kMethods = kFirstWay + kWays.size();
-constexpr std::size_t kWindow = kFirstWay;  // `search = "window"`, before berth has learned
+constexpr std::size_t kWindow = kFirstWay;  // the default of berth, before it has learned
 constexpr std::array kShown{kWindow, kFirstWay + 4, kFirstWay + 5};
 constexpr int kDefaultSeeds = 3;
 

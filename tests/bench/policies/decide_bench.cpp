@@ -53,7 +53,6 @@ model::Snapshot large_host(int llcs_per_socket, int instances, int vcpus, int be
 PolicySettings settings_for(const benchmark::State& state) {
   PolicySettings settings;
   settings.interference.weighting = state.range(0) == 0 ? Weighting::request : Weighting::overlap;
-  settings.interference.search = Search::window;
   settings.interference.isolation = model::Isolation::vcpus;
   return settings;
 }

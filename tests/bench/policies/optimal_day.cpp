@@ -100,7 +100,7 @@ Outcome run(const bench::Crowd& crowd, const Rival& rival, int events) {
 }
 
 std::vector<Rival> rivals() {
-  std::vector<Rival> list{{.name = "window", .settings = {.search = Search::window}}};
+  std::vector<Rival> list{{.name = "window", .settings = {}}};
   const auto add = [&](const char* name, double min_gain, int max_moves) {
     list.push_back({.name = name,
                     .settings = {.search = Search::optimal, .min_gain = min_gain, .max_moves = max_moves}});

@@ -102,7 +102,7 @@ be_quota_rise = 1
 repin_cooldown = 30
 [interference]
 weighting = "request"
-search = "window"
+search = "optimal"
 budget = "5ms"
 min_gain = 0.1
 max_moves = 3
@@ -131,7 +131,7 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_DOUBLE_EQ(parsed->policies.safety.repin_cooldown_s, 30);
   const auto& interference = parsed->policies.interference;
   EXPECT_EQ(interference.weighting, policies::Weighting::request);
-  EXPECT_EQ(interference.search, policies::Search::window);
+  EXPECT_EQ(interference.search, policies::Search::optimal);
   EXPECT_DOUBLE_EQ(interference.budget_s, 0.005);
   EXPECT_DOUBLE_EQ(interference.min_gain, 0.1);
   EXPECT_EQ(interference.max_moves, 3);

@@ -212,7 +212,6 @@ RC_GTEST_PROP(PlanProperty, ReachesWhatItsFindingsShow, ()) {
 
 RC_GTEST_PROP(PlanProperty, HasNothingMoreToDoOnceItIsCarriedOut, ()) {
   testing::RandomCase node = any_case();
-  node.settings.interference.search = Search::window;  // "optimal" may move pins at the next ticks
   // Of limits that change there is one of its own, in straggler_property_test.cpp: pending requests take
   // them.
   const std::vector<std::string> only{"interference"};

@@ -165,22 +165,6 @@ class Naive {
   std::map<std::string, CpuSet> homes_;
 };
 
-// The least sum of rises with services from an index on in any domains with room; infinite where some service
-// has none.
-double least_sum(const Naive& naive, const std::vector<std::pair<const Workload*, double>>& services,
-                 std::size_t at) {
-  if (at == services.size()) return 0;
-  const auto& [service, use] = services[at];
-  double least = HUGE_VAL;
-  for (const Domain& domain : naive.domains()) {
-    if (!naive.fits(domain, *service, use)) continue;
-    Naive next = naive;
-    next.settle(*service, CpuSet{domain.id}, use);
-    least = std::min(least, naive.rise(domain, *service, use) + least_sum(next, services, at + 1));
-  }
-  return least;
-}
-
 std::vector<const Workload*> services_of(const testing::RandomCase& drawn) {
   std::vector<const Workload*> services;
   for (const Workload& workload : drawn.snapshot.workloads) {
@@ -227,8 +211,7 @@ RC_GTEST_PROP(LevelsProperty, EachServiceHasWhatItsLevelSays, ()) {
 }
 
 RC_GTEST_PROP(LevelsProperty, AHomeIsTheDomainWhereTheScoreRisesLeast, ()) {
-  auto drawn = random_levels(*testing::any_seed());
-  drawn.settings.interference.search = Search::window;
+  const auto drawn = random_levels(*testing::any_seed());
   const auto plan = decide(drawn.snapshot, drawn.settings, {"interference"});
   const auto& findings = *plan.findings.interference;
   Naive naive(drawn, findings);
@@ -265,37 +248,6 @@ RC_GTEST_PROP(LevelsProperty, AHomeIsTheDomainWhereTheScoreRisesLeast, ()) {
     const bool pinned = place != may && use <= more * room + 1e-6;
     RC_ASSERT(found.cpus == (pinned ? place : CpuSet()));
   }
-}
-
-RC_GTEST_PROP(LevelsProperty, TheHomesOfNewServicesAreTheBestForAllTogether, ()) {
-  auto drawn = random_levels(*testing::any_seed());
-  drawn.settings.interference.search = Search::optimal;
-  const auto plan = decide(drawn.snapshot, drawn.settings, {"interference"});
-  const auto& findings = *plan.findings.interference;
-  Naive naive(drawn, findings);
-  std::vector<std::pair<const Workload*, double>> services;
-  for (const Workload* service : services_of(drawn)) {
-    if (!findings.shared.contains(service->id) || service->usage.empty()) continue;
-    services.emplace_back(service, service->usage.cpu().mean().value_or(0));
-  }
-  RC_PRE(services.size() <= 5);
-  std::stable_sort(services.begin(), services.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  const double least = least_sum(naive, services, 0);
-  RC_CLASSIFY(services.size() > 1 && least < HUGE_VAL && naive.domains().size() > 1, "a choice");
-  if (least == HUGE_VAL) return;
-  double sum = 0;
-  for (const auto& [service, use] : services) {
-    const CpuSet& home = findings.shared.at(service->id).home;
-    for (const Domain& domain : naive.domains()) {
-      if (home != CpuSet{domain.id}) continue;
-      RC_ASSERT(naive.fits(domain, *service, use));
-      sum += naive.rise(domain, *service, use);
-    }
-    RC_ASSERT(home.size() == 1U);
-    naive.settle(*service, home, use);
-  }
-  RC_ASSERT(sum <= least + 1e-6);
 }
 
 RC_GTEST_PROP(LevelsProperty, TheNextPlanKeepsEveryHome, ()) {

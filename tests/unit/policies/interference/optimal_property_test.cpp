@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `optimal` against the exhaustive restatement on small nodes, and its parts on random nodes.
-#include "policies/decide.h"
 #include "policies/interference/policy.h"
 #include "policies/vcpus/optimal/bound.h"
 #include "policies/vcpus/optimal/exchanges.h"
-#include "policies/vcpus/optimal/partition.h"
 #include "tests/unit/policies/draws.h"
-#include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/exhaustive.h"
 #include "tests/unit/policies/interference/problems.h"
 #include "tests/unit/policies/interference/random_node.h"
@@ -114,31 +111,6 @@ RC_GTEST_PROP(OptimalProperty, ItsRelaxedBoundHoldsOnSmallNodes, ()) {
   RC_ASSERT(bound <= least + kTolerance);
 }
 
-RC_GTEST_PROP(OptimalProperty, TheBoundOfItsPartitionHoldsOnSmallNodes, ()) {
-  testing::RandomCase node = testing::small_case(*testing::any_seed());
-  node.settings.interference.weighting = Weighting::overlap;
-  const testing::Problem problem(node.snapshot, node.settings.interference);
-  std::set<std::string> placed;
-  for (std::size_t i = 0; i < problem.by_window.size(); ++i) {
-    if (problem.by_window[i].taken()) placed.insert(problem.ids[i]);
-  }
-  // Also where work runs out, or a lower bound is enough.
-  optimal::Work work(*rc::gen::inRange(0, 2) == 0 ? 1e9 : *rc::gen::inRange(0, 40));
-  const double enough = *rc::gen::inRange(0, 2) == 0 ? 1e9 : 0.1 * *rc::gen::inRange(0, 10);
-  const auto partition = optimal::best_partition(*problem.ground, problem.by_window, enough, work);
-  RC_CLASSIFY(partition.has_value(), "has a partition");
-  if (!partition) return;
-  const double bound = partition->bound / problem.node.size();
-  const double least = naive::least_score(node.snapshot, node.settings.interference, placed);
-  RC_CLASSIFY(partition->domains.size() > 1, "of several domains");
-  RC_CLASSIFY(bound > 0.99 * least, "within 1 %");
-  RC_ASSERT(bound >= 0);
-  RC_ASSERT(bound <= least + kTolerance);
-  std::set<int> divided;
-  for (const std::vector<int>& domain : partition->domains) divided.insert(domain.begin(), domain.end());
-  RC_ASSERT(partition->domains.empty() || divided.size() == placed.size());
-}
-
 RC_GTEST_PROP(OptimalProperty, IsNeverWorseThanTheWindowSearch, ()) {
   testing::RandomCase node = testing::random_case(*testing::any_seed());
   InterferenceSettings& settings = node.settings.interference;
@@ -187,24 +159,6 @@ RC_GTEST_PROP(OptimalProperty, MovesFewPinsAndNoneThatCoolsDown, ()) {
   RC_CLASSIFY(!moved.empty(), "something moves");
   RC_ASSERT(moved == findings.moved);
   RC_ASSERT(moved.size() <= static_cast<std::size_t>(settings.max_moves));
-}
-
-// Each move lowers the score by min_gain, so moves come to an end.
-RC_GTEST_PROP(OptimalProperty, MovesNothingOnceTheHostIsSettled, ()) {
-  testing::RandomCase node = testing::random_case(*testing::any_seed());
-  node.settings.interference.search = Search::optimal;
-  node.settings.interference.budget_s = 0.002;
-  node.snapshot.pending.clear();
-  bool settled = false;
-  for (int tick = 0; tick < 30; ++tick) {
-    node.snapshot.time += 60;
-    const model::Plan plan = decide(node.snapshot, node.settings, {"interference"});
-    const bool moves = !plan.findings.interference->moved.empty();
-    RC_CLASSIFY(moves && tick > 0, "moves");
-    RC_ASSERT(!(settled && moves));
-    settled = plan.actions.empty();
-    testing::apply_and_date(plan, node.snapshot);
-  }
 }
 
 RC_GTEST_PROP(LayoutProperty, KnowsTheScoreAfterAnyExchanges, ()) {

@@ -106,7 +106,7 @@ TEST(Optimal, PlacesNewInstancesTogetherNotOneAfterTheOther) {
   snapshot.workloads = {of_service("hot", latency_sensitive("x", 1, 0)),
                         of_service("cold", latency_sensitive("y", 1, 1)),
                         of_service("hot", latency_sensitive("z", 1, 2))};
-  const auto by_window = propose_pins(snapshot, {.search = Search::window}).findings;
+  const auto by_window = propose_pins(snapshot, {}).findings;
   EXPECT_DOUBLE_EQ(by_window.score_node, (0.9 + 0.9) / 4);
   const auto proposal = propose_pins(snapshot, optimal_search());
   EXPECT_DOUBLE_EQ(proposal.findings.score_node, (1 * 0.1 + 0.1 * 0.9) / 4);
@@ -122,7 +122,7 @@ TEST(Optimal, FindsRoomThatTheWindowSearchHasWasted) {
   model::Snapshot snapshot = three_small_domains();
   snapshot.workloads = {latency_sensitive("a", 1, 0), latency_sensitive("b", 1, 1),
                         latency_sensitive("c", 1, 2), latency_sensitive("d", 2, 3)};
-  EXPECT_THAT(propose_pins(snapshot, {.search = Search::window}).findings.unplaceable, SizeIs(1));
+  EXPECT_THAT(propose_pins(snapshot, {}).findings.unplaceable, SizeIs(1));
   const auto findings = propose_pins(snapshot, optimal_search()).findings;
   EXPECT_THAT(findings.unplaceable, IsEmpty());
   EXPECT_THAT(findings.instances, SizeIs(4));
@@ -295,7 +295,7 @@ TEST(OptimalMoves, MovesNothingForPendingWork) {
   pending.service = "hot";
   pending.vcpus = 4;
   pending.isolation = model::Isolation::vcpus;
-  const auto by_window = propose_pins(snapshot, {.search = Search::window});
+  const auto by_window = propose_pins(snapshot, {});
   const auto proposal = propose_pins(snapshot, optimal_search());
   EXPECT_THAT(proposal.findings.moved, IsEmpty());
   EXPECT_EQ(proposal.findings.instances.at("new").cpus, by_window.findings.instances.at("new").cpus);

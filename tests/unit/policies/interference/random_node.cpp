@@ -66,7 +66,6 @@ class Drawer : private Draws {
 
   RandomCase draw() {
     draw_settings();
-    settings_.interference.budget_s = 0.002;  // so that a case does not take long
     const HostShape shape{.sockets = number(1, 2),
                           .llcs_per_socket = number(1, 3),
                           .cores_per_llc = number(1, 6),

@@ -142,7 +142,6 @@ TEST(Resize, OfTwoThatOverlapTheOlderKeepsItsPlace) {
 
 RC_GTEST_PROP(ResizeProperty, GrownPinsKeepWhatTheyHaveAndGetAllThatIsFreeUpToTheirRequest, ()) {
   testing::RandomCase node = testing::random_case(*testing::any_seed());
-  node.settings.interference.search = Search::window;  // moves no pin
   const InterferenceProposal before = propose_pins(node.snapshot, node.settings.interference);
   for (model::Workload& workload : node.snapshot.workloads) {
     const auto placed = before.findings.instances.find(workload.id);

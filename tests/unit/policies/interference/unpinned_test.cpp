@@ -33,7 +33,7 @@ model::Snapshot worked_example() {
 model::InterferenceFindings beside_batch(double busy_cores) {
   model::Snapshot snapshot = worked_example();
   snapshot.workloads = {latency_sensitive("a", 2), best_effort("batch", busy_cores)};
-  return propose_pins(snapshot, {.search = Search::window}).findings;
+  return propose_pins(snapshot, {}).findings;
 }
 
 std::optional<double> unpinned(const model::Snapshot& snapshot, Weighting weighting = Weighting::overlap) {

@@ -37,7 +37,6 @@ void use(model::Workload& workload, double cores, float delay_us) {
 class Waiting : public ::testing::Test {
  protected:
   Waiting() {
-    settings_.interference.search = Search::window;  // no other moves
     settings_.interference.max_runq_latency_s = 0.005;
     settings_.safety.repin_cooldown_s = 10;
     auto web = testing::pinned(testing::latency_sensitive("web", 2), "0-1");

@@ -24,11 +24,6 @@ using testing::pins;
 using ::testing::SizeIs;
 using testing::snapshot_of;
 
-InterferenceProposal propose(const model::Snapshot& snapshot, InterferenceSettings settings = {}) {
-  settings.search = Search::window;
-  return propose_pins(snapshot, settings);
-}
-
 // Two hot instances and a cold one, on four cores with two threads each.
 model::Snapshot worked_example(int instances) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 2}));
@@ -46,7 +41,7 @@ model::Snapshot worked_example(int instances) {
 }
 
 double domain_score(int instances, Weighting weighting) {
-  return propose(worked_example(instances), {.weighting = weighting}).findings.domains.at(0);
+  return propose_pins(worked_example(instances), {.weighting = weighting}).findings.domains.at(0);
 }
 
 std::vector<std::string> unplaceable(const InterferenceProposal& proposal) {
@@ -74,7 +69,7 @@ model::Workload with_usage(model::Workload workload, std::vector<double> cores) 
 
 TEST(WindowWorkedExample, PlacesAllThreeAsPublished) {
   for (const Weighting weighting : {Weighting::request, Weighting::overlap}) {
-    EXPECT_THAT(pins(propose(worked_example(3), {.weighting = weighting}).actions),
+    EXPECT_THAT(pins(propose_pins(worked_example(3), {.weighting = weighting}).actions),
                 ElementsAre("a=0-1", "b=2-3", "c=4-5"));
   }
 }
@@ -92,7 +87,7 @@ TEST(WindowWorkedExample, ScoresTheDomainByOverlap) {
 }
 
 TEST(WindowWorkedExample, ReportsWhatEachInstanceSuffers) {
-  const auto findings = propose(worked_example(3), {.weighting = Weighting::overlap}).findings;
+  const auto findings = propose_pins(worked_example(3), {.weighting = Weighting::overlap}).findings;
   const model::PlacedInstance& c = findings.instances.at("c");
   EXPECT_DOUBLE_EQ(c.cpu_sc, 0.8);
   EXPECT_DOUBLE_EQ(c.cpu_ss, 0.4);
@@ -110,14 +105,15 @@ TEST(Window, SeesThatAnInstanceOnBothThreadsCompetesWithItself) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 1}));
   snapshot.services["a"].pressure = 0.6;
   snapshot.workloads = {latency_sensitive("a", 2)};
-  EXPECT_DOUBLE_EQ(propose(snapshot).findings.instances.at("a").cpu_sc, 0.6);
-  EXPECT_DOUBLE_EQ(propose(snapshot, {.weighting = Weighting::request}).findings.instances.at("a").cpu_sc, 0);
+  EXPECT_DOUBLE_EQ(propose_pins(snapshot, {}).findings.instances.at("a").cpu_sc, 0.6);
+  EXPECT_DOUBLE_EQ(
+      propose_pins(snapshot, {.weighting = Weighting::request}).findings.instances.at("a").cpu_sc, 0);
 }
 
 TEST(Window, TakesTheQuieterDomain) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 2, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 1, 0), "0"), latency_sensitive("b", 1, 1)};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("b=2"));
   EXPECT_THAT(proposal.actions.front().reason,
               HasSubstr("placed on 2 of LLC 1: score_domain 0 against 0.05 on 1 of LLC 0 (2 candidates"));
@@ -130,7 +126,7 @@ TEST(Window, TakesTheQuieterDomain) {
 TEST(Window, PrefersTheLowerDomainAndPositionWhereScoresTie) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 4}));
   snapshot.workloads = {latency_sensitive("a", 2)};
-  EXPECT_THAT(pins(propose(snapshot).actions), ElementsAre("a=0-1"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0-1"));
 }
 
 TEST(Window, SlidesBySteps) {
@@ -138,14 +134,14 @@ TEST(Window, SlidesBySteps) {
   // step 3.
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4}));
   snapshot.workloads = {pinned(latency_sensitive("a", 1, 0), "0"), latency_sensitive("b", 1, 1)};
-  EXPECT_THAT(propose(snapshot, {.window_step = 2}).actions.front().reason, HasSubstr("(4 candidates"));
-  EXPECT_THAT(propose(snapshot, {.window_step = 3}).actions.front().reason, HasSubstr("(3 candidates"));
+  EXPECT_THAT(propose_pins(snapshot, {.window_step = 2}).actions.front().reason, HasSubstr("(4 candidates"));
+  EXPECT_THAT(propose_pins(snapshot, {.window_step = 3}).actions.front().reason, HasSubstr("(3 candidates"));
 }
 
 TEST(Window, ServesTheOlderFirst) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 2, 20), latency_sensitive("z", 2, 10)};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_EQ(proposal.findings.instances.at("z").cpus, cpus("0-1"));
   EXPECT_THAT(unplaceable(proposal),
               ElementsAre(HasSubstr("a: asks 2 vCPUs; 2 of 4 are unowned, and 1 must stay so")));
@@ -154,7 +150,7 @@ TEST(Window, ServesTheOlderFirst) {
 TEST(Window, LeavesAStandingInstanceWhereItIsThoughABetterPlaceIsFree) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 4}));
   snapshot.workloads = {pinned(latency_sensitive("a", 2), "0,8")};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(proposal.actions, IsEmpty());
   EXPECT_EQ(proposal.findings.instances.at("a").cpus, cpus("0,8"));
 }
@@ -162,9 +158,9 @@ TEST(Window, LeavesAStandingInstanceWhereItIsThoughABetterPlaceIsFree) {
 TEST(Window, GivesADepartedInstancesVcpusToTheNext) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 3, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "0-1"), latency_sensitive("b", 2, 1)};
-  EXPECT_THAT(unplaceable(propose(snapshot)), SizeIs(1));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})), SizeIs(1));
   snapshot.workloads.erase(snapshot.workloads.begin());
-  EXPECT_THAT(pins(propose(snapshot).actions), ElementsAre("b=0-1"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("b=0-1"));
 }
 
 struct Fault {
@@ -190,7 +186,7 @@ TEST(Window, PlacesAnewAnInstanceWhosePinDoesNotStand) {
        "it may not use vCPUs 0 any more"}};
   for (const Fault& fault : faults) {
     snapshot.workloads = {fault.workload};
-    const InterferenceProposal proposal = propose(snapshot, settings);
+    const InterferenceProposal proposal = propose_pins(snapshot, settings);
     ASSERT_THAT(proposal.actions, SizeIs(1)) << fault.name;
     EXPECT_TRUE(proposal.actions.front().sets<model::CpuSet>() != nullptr) << fault.name;
     EXPECT_THAT(proposal.actions.front().reason,
@@ -202,7 +198,7 @@ TEST(Window, OfTwoThatOverlapKeepsTheOlder) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 6, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 9), "1-2"),
                         pinned(latency_sensitive("b", 2, 3), "0-1")};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=2-3"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("pin 1-2 is no longer valid: vCPU 1 belongs to b"));
 }
@@ -210,7 +206,7 @@ TEST(Window, OfTwoThatOverlapKeepsTheOlder) {
 TEST(Window, LiftsThePinOfAnInstanceThatHasBecomeUnplaceable) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 5), "0-1")};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a="));
   EXPECT_THAT(unplaceable(proposal), ElementsAre("a: asks 5 vCPUs, the node has 4"));
 }
@@ -219,7 +215,7 @@ TEST(Window, LiftsThePinOfAnInstanceThatDeclaresNoVcpusAnyMore) {
   model::Snapshot snapshot = snapshot_of(host({}));
   snapshot.workloads = {with_usage(pinned(latency_sensitive("a", 1), "0"), {1.0, 1.5})};
   snapshot.workloads.front().vcpus.reset();
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a="));
   EXPECT_THAT(unplaceable(proposal),
               ElementsAre("a: declares no vcpus (it uses 1.25 cores on average); a pin needs their number"));
@@ -228,14 +224,15 @@ TEST(Window, LiftsThePinOfAnInstanceThatDeclaresNoVcpusAnyMore) {
 TEST(Window, RefusesARequestForNoVcpus) {
   model::Snapshot snapshot = snapshot_of(host({}));
   snapshot.workloads = {latency_sensitive("a", 0)};
-  EXPECT_THAT(unplaceable(propose(snapshot)), ElementsAre("a: asks 0 vCPUs; a pin needs at least 1"));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
+              ElementsAre("a: asks 0 vCPUs; a pin needs at least 1"));
 }
 
 TEST(Window, StaysInsideTheAllowedCpus) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {allowed(latency_sensitive("a", 2, 0), "1,5,7"),
                         allowed(latency_sensitive("b", 2, 1), "0,4")};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=5,7"));
   EXPECT_THAT(unplaceable(proposal),
               ElementsAre("b: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4 (of vCPUs 0,4)"));
@@ -245,13 +242,13 @@ TEST(Window, NeverGivesOutReservedVcpus) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 2)};
   const auto shared = [&](const char* list) {
-    return propose(snapshot, {.reserved_cpus = cpus(list), .reserved = Reserved::shared});
+    return propose_pins(snapshot, {.reserved_cpus = cpus(list), .reserved = Reserved::shared});
   };
   EXPECT_THAT(pins(shared("0-1").actions), ElementsAre("a=2-3"));
   EXPECT_THAT(unplaceable(shared("0-2")),
               ElementsAre("a: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 4"));
-  EXPECT_THAT(pins(propose(snapshot, {.reserved_cpus = cpus("0")}).actions), ElementsAre("a=1-2"));
-  EXPECT_THAT(unplaceable(propose(snapshot, {.reserved_cpus = cpus("0-2")})),
+  EXPECT_THAT(pins(propose_pins(snapshot, {.reserved_cpus = cpus("0")}).actions), ElementsAre("a=1-2"));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.reserved_cpus = cpus("0-2")})),
               ElementsAre("a: asks 2 vCPUs, the node has 1; vCPUs 0-2 are reserved"));
 }
 
@@ -259,22 +256,22 @@ TEST(Window, CountsSharedReservedVcpusAsLeftToBestEffort) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 3)};
   InterferenceSettings settings{.reserved_cpus = cpus("0"), .reserved = Reserved::shared};
-  EXPECT_THAT(pins(propose(snapshot, settings).actions), ElementsAre("a=1-3"));
+  EXPECT_THAT(pins(propose_pins(snapshot, settings).actions), ElementsAre("a=1-3"));
   settings.be_min_cpus = 2;
-  EXPECT_THAT(unplaceable(propose(snapshot, settings)), SizeIs(1));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, settings)), SizeIs(1));
 }
 
 TEST(Window, NeverOwnsTheLastVcpuEvenIfToldTo) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 1, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 1)};
-  EXPECT_THAT(unplaceable(propose(snapshot, {.be_min_cpus = 0})), SizeIs(1));
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.be_min_cpus = 0})), SizeIs(1));
 }
 
 TEST(Window, GivesUpAStandingPlaceWhereTooLittleWouldBeLeft) {
   model::Snapshot snapshot = snapshot_of(host({.cores_per_llc = 4, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "0-1"),
                         pinned(latency_sensitive("b", 1, 1), "2")};
-  const InterferenceProposal proposal = propose(snapshot, {.be_min_cpus = 2});
+  const InterferenceProposal proposal = propose_pins(snapshot, {.be_min_cpus = 2});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("b=2-3")) << "off the vCPUs of a";
   EXPECT_THAT(proposal.actions.front().reason,
               HasSubstr("it leaves fewer than 2 vCPUs to others (be_min_cpus)"));
@@ -284,7 +281,7 @@ TEST(WindowSpanning, PutsARequestLargerThanEveryLlcDomainOnOneSocket) {
   model::Snapshot snapshot =
       snapshot_of(host({.sockets = 2, .llcs_per_socket = 2, .cores_per_llc = 2, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 1, 0), "0"), latency_sensitive("b", 3, 1)};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("b=4-6"));
   EXPECT_THAT(proposal.actions.front().reason,
               HasSubstr("of socket 1: score_domain 0 against 0.05 on 1-3 of socket 0"));
@@ -298,20 +295,20 @@ TEST(WindowSpanning, NeverSpansWhatWouldFitIntoADomainOnceThatIsFree) {
       snapshot_of(host({.llcs_per_socket = 2, .cores_per_llc = 2, .threads_per_core = 1}));
   snapshot.workloads = {pinned(latency_sensitive("a", 1, 0), "0"), pinned(latency_sensitive("b", 1, 0), "2"),
                         latency_sensitive("c", 2, 1)};
-  EXPECT_THAT(unplaceable(propose(snapshot, {.be_min_cpus = 0})),
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {.be_min_cpus = 0})),
               ElementsAre(HasSubstr("c: asks 2 vCPUs; 2 of 4 are unowned")));
   snapshot.topology = host({.llcs_per_socket = 3, .cores_per_llc = 2, .threads_per_core = 1});
   snapshot.workloads.push_back(pinned(latency_sensitive("d", 1, 0), "4"));
-  EXPECT_THAT(unplaceable(propose(snapshot)),
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
               ElementsAre("c: asks 2 vCPUs in one domain; LLC 0 has the most free, 1 of 2"));
 }
 
 TEST(WindowSpanning, CrossesSocketsOnlyWhereThatIsAllowed) {
   model::Snapshot snapshot = snapshot_of(host({.sockets = 2, .cores_per_llc = 2, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 3)};
-  EXPECT_THAT(unplaceable(propose(snapshot)),
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
               ElementsAre("a: asks 3 vCPUs, the largest socket has 2 (allow_cross_socket = false)"));
-  EXPECT_THAT(pins(propose(snapshot, {.allow_cross_socket = true}).actions), ElementsAre("a=0-2"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {.allow_cross_socket = true}).actions), ElementsAre("a=0-2"));
 }
 
 TEST(WindowSpanning, CountsASpanningInstanceInADomainByItsShareThere) {
@@ -321,7 +318,7 @@ TEST(WindowSpanning, CountsASpanningInstanceInADomainByItsShareThere) {
   snapshot.workloads = {pinned(latency_sensitive("a", 3, 0), "0-2")};
   snapshot.workloads.push_back(testing::best_effort("batch", 1.0));
   // The pool is vCPU 3, fully used: a feels 1.0 from the one vCPU outside its cores, k2 = 0.1.
-  const auto findings = propose(snapshot).findings;
+  const auto findings = propose_pins(snapshot, {}).findings;
   EXPECT_DOUBLE_EQ(findings.instances.at("a").score, 0.1);
   EXPECT_DOUBLE_EQ(findings.domains.at(0), 2 * 0.1 / 2);
   EXPECT_DOUBLE_EQ(findings.domains.at(1), 1 * 0.1 / 2);
@@ -331,7 +328,7 @@ TEST(WindowSpanning, CountsASpanningInstanceInADomainByItsShareThere) {
 TEST(WindowHybrid, ServicesFillTheFastCoresFirstAndBatchWorkGetsTheRest) {
   model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {latency_sensitive("web", 4), testing::best_effort("batch", 2)};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("web=0-3", "batch=4-7"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("cores of kind 1 of 2 by capacity"));
 }
@@ -341,14 +338,14 @@ TEST(WindowHybrid, AnInstanceNeverMixesKindsOfCores) {
   // Two fast vCPUs are left for the second one, which wants three: it gets slow ones.
   snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 3, 1),
                         latency_sensitive("c", 2, 2)};
-  EXPECT_THAT(pins(propose(snapshot).actions), ElementsAre("a=0,2", "b=4-6", "c=1,3"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=0,2", "b=4-6", "c=1,3"));
   snapshot.workloads = {latency_sensitive("a", 2, 0), latency_sensitive("b", 5, 1)};
-  EXPECT_THAT(unplaceable(propose(snapshot)),
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
               ElementsAre(HasSubstr("an instance has cores of one kind, and 2 of 4 are unowned on vCPUs 0-3, "
                                     "4 of 4 are unowned on vCPUs 4-7")));
   // A pin of before that mixes them does not stand.
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "3-4")};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=0,2"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("it mixes kinds of cores"));
 }
@@ -357,7 +354,7 @@ TEST(WindowHybrid, AllowedCpusOfOneKindDecide) {
   model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {allowed(latency_sensitive("a", 2, 0), "3-7"),
                         allowed(latency_sensitive("b", 1, 1), "6-7")};
-  EXPECT_THAT(pins(propose(snapshot).actions), ElementsAre("a=4-5", "b=6"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), ElementsAre("a=4-5", "b=6"));
 }
 
 // As of a phone's processor: little, middle and big cores with caches of their own.
@@ -370,13 +367,13 @@ TEST(WindowHybrid, ThreeKindsFillInTheOrderOfTheirCapacity) {
   model::Snapshot snapshot = snapshot_of(model::Topology::make(list).value());
   snapshot.workloads = {latency_sensitive("a", 1, 0), latency_sensitive("b", 1, 1),
                         latency_sensitive("c", 3, 2)};
-  EXPECT_THAT(pins(propose(snapshot, {.window_step = 1}).actions), ElementsAre("a=7", "b=4", "c=0-2"));
+  EXPECT_THAT(pins(propose_pins(snapshot, {.window_step = 1}).actions), ElementsAre("a=7", "b=4", "c=0-2"));
 }
 
 TEST(WindowHybrid, AStandingPinStaysWhereItIs) {
   model::Snapshot snapshot = snapshot_of(testing::hybrid_host());
   snapshot.workloads = {pinned(latency_sensitive("a", 2, 0), "4-5")};
-  EXPECT_THAT(pins(propose(snapshot).actions), IsEmpty());
+  EXPECT_THAT(pins(propose_pins(snapshot, {}).actions), IsEmpty());
 }
 
 // As of a virtual machine with one vCPU a socket.
@@ -386,12 +383,12 @@ TEST(Window, SocketsThatShareNothingAreNoBoundary) {
     list.push_back({.cpu = cpu, .core = cpu, .llc = cpu, .numa = cpu / 4, .socket = cpu, .efficiency = {}});
   model::Snapshot snapshot = snapshot_of(model::Topology::make(list).value());
   snapshot.workloads = {latency_sensitive("a", 3)};
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a=0-2"));
   EXPECT_THAT(proposal.actions.front().reason, HasSubstr("of NUMA node 0"));
   // NUMA nodes are a boundary.
   snapshot.workloads = {latency_sensitive("a", 5)};
-  EXPECT_THAT(unplaceable(propose(snapshot)),
+  EXPECT_THAT(unplaceable(propose_pins(snapshot, {})),
               ElementsAre("a: asks 5 vCPUs, the largest NUMA node has 4 (allow_cross_socket = false)"));
   snapshot.workloads = {latency_sensitive("a", 3)};
   EXPECT_THAT(pins(propose_pins(snapshot, {.search = Search::optimal}).actions), ElementsAre("a=0-2"));
@@ -401,13 +398,13 @@ TEST(Window, TakesTheSocketForTheDomainWhereNoLlcIsKnownOrWhenToldTo) {
   model::Snapshot snapshot =
       snapshot_of(host({.sockets = 2, .llcs_per_socket = 2, .cores_per_llc = 2, .threads_per_core = 1}));
   snapshot.workloads = {latency_sensitive("a", 3)};
-  const auto by_setting = propose(snapshot, {.shared_domain = model::DomainKind::socket});
+  const auto by_setting = propose_pins(snapshot, {.shared_domain = model::DomainKind::socket});
   EXPECT_EQ(by_setting.findings.domains.size(), 2U);
   EXPECT_THAT(by_setting.actions.front().reason, HasSubstr("of socket 0"));
   std::vector<model::Cpu> list = snapshot.topology.cpus();
   for (model::Cpu& cpu : list) cpu.llc.reset();
   snapshot.topology = model::Topology::make(list).value();
-  EXPECT_EQ(propose(snapshot).findings.domains, by_setting.findings.domains);
+  EXPECT_EQ(propose_pins(snapshot, {}).findings.domains, by_setting.findings.domains);
 }
 
 TEST(Window, ShowsPendingInstancesAfterRunningOnesAndDoesNothingForThem) {
@@ -421,7 +418,7 @@ TEST(Window, ShowsPendingInstancesAfterRunningOnesAndDoesNothingForThem) {
   snapshot.pending = {pending};
   pending.id = "too-late";
   snapshot.pending.push_back(pending);
-  const InterferenceProposal proposal = propose(snapshot);
+  const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("z=0"));
   EXPECT_EQ(proposal.findings.instances.at("new").cpus, cpus("1-2"));
   EXPECT_THAT(unplaceable(proposal), ElementsAre(HasSubstr("too-late: ")));
@@ -433,21 +430,21 @@ TEST(WindowProfile, MeasuresAServiceOverItsInstances) {
                         with_usage(latency_sensitive("b", 1), {0.1}), latency_sensitive("c", 1)};
   for (model::Workload& workload : snapshot.workloads) workload.service = "web";
   // (1.0 / 2 + 0.1 / 1) / 2; c has no samples and adds none.
-  EXPECT_DOUBLE_EQ(propose(snapshot).findings.instances.at("c").pressure, 0.3);
+  EXPECT_DOUBLE_EQ(propose_pins(snapshot, {}).findings.instances.at("c").pressure, 0.3);
 }
 
 TEST(WindowProfile, ClampsAServiceThatUsesMoreThanItsVcpus) {
   model::Snapshot snapshot = snapshot_of(host({}));
   snapshot.workloads = {with_usage(latency_sensitive("a", 1), {3.0})};
   snapshot.workloads[0].force = true;
-  EXPECT_DOUBLE_EQ(propose(snapshot).findings.instances.at("a").pressure, 1.0);
+  EXPECT_DOUBLE_EQ(propose_pins(snapshot, {}).findings.instances.at("a").pressure, 1.0);
 }
 
 TEST(WindowProfile, PrefersTheGivenPressureAndModel) {
   model::Snapshot snapshot = snapshot_of(host({}));
   snapshot.services["a"] = {.pressure = 0.25, .model = {}};
   snapshot.workloads = {with_usage(latency_sensitive("a", 1), {0.9})};
-  const auto findings = propose(snapshot).findings;
+  const auto findings = propose_pins(snapshot, {}).findings;
   EXPECT_DOUBLE_EQ(findings.instances.at("a").pressure, 0.25);
   EXPECT_EQ(findings.instances.at("a").model, model::ModelOrigin::fallback);
   EXPECT_EQ(findings.instances.at("a").model_reason, "no model is given for service 'a'");

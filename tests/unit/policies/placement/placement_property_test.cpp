@@ -56,7 +56,6 @@ class FleetDrawer : private testing::Draws {
       if (fleet.hosts.empty()) fleet.settings = node.settings;
       fleet.hosts.push_back(equipped(std::move(node.snapshot), count));
     }
-    fleet.settings.interference.search = Search::window;  // as the restatement plans
     fleet.settings.placement.avoid_gpu_nodes = chance(0.8);
     fleet.settings.placement.spread_service = chance(0.8);
     if (chance(0.3))
