@@ -213,6 +213,7 @@ TEST_F(TrialTest, OnlyASideThatReassertsTakesUpWhatAnotherWriterChanged) {
   configure(kEnforce);
   start();
   tick();
+  tick();  // the pin is there
   node.put("web/a", "cpuset.cpus", "7");
   ticks(cgroup::Sampler::kSettingsPeriod);
   ASSERT_EQ(control().counts().left_alone, 1U);

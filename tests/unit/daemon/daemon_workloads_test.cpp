@@ -153,6 +153,7 @@ TEST_F(DaemonTest, AForeignWriterLeavesTheWorkloadAlone) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
+  tick();  // the pin is there
   node.put("web/a", "cpuset.cpus", "7");
   for (unsigned i = 0; i < cgroup::Sampler::kSettingsPeriod; ++i) tick();
   EXPECT_EQ(daemon->control().counts().left_alone, 1U);
@@ -169,6 +170,7 @@ TEST_F(DaemonTest, AWorkloadLeftAloneKeepsTheVcpusItAskedFor) {
   configure("mode = \"enforce\"\n");
   start();
   tick();
+  tick();  // the pin is there
   node.put("web/a", "cpuset.cpus", "7");
   ASSERT_TRUE(test::eventually([&] {
     tick();
