@@ -259,7 +259,12 @@ RC_GTEST_PROP(LevelsProperty, TheNextPlanKeepsEveryHome, ()) {
   model::put_on(standing, drawn.snapshot);
   drawn.snapshot.time += 1;
   const auto second = decide(drawn.snapshot, drawn.settings, {"interference"});
-  RC_PRE(first.findings.interference->instances.size() == second.findings.interference->instances.size());
+  // The optimal search may move an owner to the last vCPUs of a home.
+  const auto& owners = second.findings.interference->instances;
+  RC_PRE(std::equal(owners.begin(), owners.end(), first.findings.interference->instances.begin(),
+                    first.findings.interference->instances.end(), [](const auto& is, const auto& was) {
+                      return is.first == was.first && is.second.cpus == was.second.cpus;
+                    }));
   for (const auto& [id, was] : first.findings.interference->shared) {
     const auto& is = second.findings.interference->shared.at(id);
     RC_ASSERT(was.home.is_subset_of(is.home));
