@@ -211,7 +211,11 @@ def test_units_are_changed_through_a_systemd_that_comes_late(berth: Berth) -> No
     berth.wait_pinned(UNIT)
     assert berth.pid() != pid
     assert any(UNIT in path for path in berth.drop_ins())
-    assert {c["name"]: c for c in berth.json("status")["capabilities"]}["systemd"]["available"]
+
+    def has_systemd() -> bool:
+        return {c["name"]: c for c in berth.json("status")["capabilities"]}["systemd"]["available"]
+
+    berth.guest.poll(has_systemd, 60, what="berthd to say that it has systemd again")
 
 
 def test_what_systemd_did_not_put_back_is_put_back_later(berth: Berth) -> None:
