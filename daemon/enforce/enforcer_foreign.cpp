@@ -29,10 +29,10 @@ bool is_as_held(const cgroup::Sampler::Reading& reading, Attribute attribute, co
 }
 
 // Whether a value that is not berth's completes the settings of a workload that berth pinned as it appeared.
-// That is the owner's value then, and no meddling.
+// That is the owner's value then, and no meddling. systemd has a unit's settings there before its processes.
 bool is_set_up(const cgroup::FoundWorkload& target, Attribute attribute, const Held& held) {
-  return attribute == Attribute::cpus && !held.stood && !is_users_best_effort(target) &&
-         std::abs(held.since - target.identity.created) < kSetUp_s;
+  return attribute == Attribute::cpus && !held.stood && target.systemd_unit.empty() &&
+         !is_users_best_effort(target) && std::abs(held.since - target.identity.created) < kSetUp_s;
 }
 
 }  // namespace
