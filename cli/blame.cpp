@@ -129,7 +129,7 @@ Outcome<void> blame(Session& session, const BlameArguments& arguments) {
   }
   auto asked = begin(arguments.service);
   if (!asked) return tl::unexpected(asked.error());
-  if (const auto begun = await_begin(*asked); !begun) return begun;
+  if (auto begun = await_begin(*asked); !begun) return begun;
   const auto end = std::chrono::steady_clock::now() +
                    std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(*period_s));
   Outcome<Document> last = asked->answer;

@@ -37,6 +37,7 @@ struct CulpritName {
   CulpritKind kind = CulpritKind::unknown;
   std::string name;  // the workload's id, or the cgroup's path; empty for the other kinds
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is none
   friend auto operator<=>(const CulpritName&, const CulpritName&) = default;
 };
 

@@ -159,7 +159,8 @@ void BlameSampling::begin_questions(double now) {
     if (question.since || question.workloads.empty()) continue;
     ledger_.forget(subject, kept);
     question.since = now;
-    for (const auto& [other, asked] : questions_) {
+    for (const auto& other : questions_) {
+      const Question& asked = other.second;
       const bool shares = std::any_of(question.workloads.begin(), question.workloads.end(), [&](auto& id) {
         return std::find(asked.workloads.begin(), asked.workloads.end(), id) != asked.workloads.end();
       });
