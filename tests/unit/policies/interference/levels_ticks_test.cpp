@@ -296,13 +296,17 @@ TEST(LevelsOverTime, AnOscillatingUseCostsLessThanAWriteEachTick) {
   }
 }
 
+HostShape any_shape(testing::Draws& draws) {
+  return {.sockets = draws.number(1, 2),
+          .llcs_per_socket = draws.number(1, 3),
+          .cores_per_llc = draws.number(1, 5),
+          .threads_per_core = draws.number(1, 2)};
+}
+
 // Hosts, loads, hotplug and other levels, as they come.
 RC_GTEST_PROP(LevelsOverTime, EveryTickKeepsTheRules, ()) {
   testing::Draws draws(*testing::any_seed());
-  const HostShape shape{.sockets = draws.number(1, 2),
-                        .llcs_per_socket = draws.number(1, 3),
-                        .cores_per_llc = draws.number(1, 5),
-                        .threads_per_core = draws.number(1, 2)};
+  const HostShape shape = any_shape(draws);
   Machine machine(shape);
   const auto all = static_cast<int>(machine.topology().all().size());
   InterferenceSettings& settings = machine.settings();
@@ -340,10 +344,7 @@ RC_GTEST_PROP(LevelsOverTime, EveryTickKeepsTheRules, ()) {
 // nothing there, and no tick after it.
 RC_GTEST_PROP(LevelsOverTime, APlacementOfNothingNewChangesNoPlan, ()) {
   testing::Draws draws(*testing::any_seed());
-  const HostShape shape{.sockets = draws.number(1, 2),
-                        .llcs_per_socket = draws.number(1, 3),
-                        .cores_per_llc = draws.number(1, 5),
-                        .threads_per_core = draws.number(1, 2)};
+  const HostShape shape = any_shape(draws);
   Machine placing(shape);
   Machine ticking(shape);
   const auto all = static_cast<int>(placing.topology().all().size());
@@ -368,10 +369,7 @@ RC_GTEST_PROP(LevelsOverTime, APlacementOfNothingNewChangesNoPlan, ()) {
 // keep theirs, and nobody is on another's. A pin that has become invalid may leave the vCPUs that it takes.
 RC_GTEST_PROP(LevelsOverTime, APlacementTakesNoVcpuFromAnOwner, ()) {
   testing::Draws draws(*testing::any_seed());
-  const HostShape shape{.sockets = draws.number(1, 2),
-                        .llcs_per_socket = draws.number(1, 3),
-                        .cores_per_llc = draws.number(1, 5),
-                        .threads_per_core = draws.number(1, 2)};
+  const HostShape shape = any_shape(draws);
   Machine machine(shape);
   const auto all = static_cast<int>(machine.topology().all().size());
   machine.batch(2);
