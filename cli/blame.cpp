@@ -28,7 +28,7 @@ using Seconds = std::chrono::duration<double>;
 // berthd loads the programs after the first question; an emulated host takes seconds for it.
 constexpr Seconds kBetweenTries{0.2};
 constexpr Seconds kLongestStart{60};
-// berthd goes on counting only while somebody asks from time to time.
+// berthd stops to count a while after the last question.
 constexpr Seconds kBetweenQuestions{30};
 constexpr double kShortest_s = 0.1;
 constexpr double kLongest_s = 86400;

@@ -114,7 +114,7 @@ model::Result<double> MetricCommand::number() {
   if (pid_ < 0) return failed("cannot be started: " + problem_);
   // It keeps its process id until it is waited for, so no other process is killed below.
   const bool ended = ends_soon(pid_);
-  // What it started in the background ends as well, and does not keep the pipe open.
+  // end() also kills what the command started in the background, which would keep the pipe open.
   const int status = end();
   if (!ended) {
     return failed(

@@ -15,9 +15,9 @@ namespace berth::config {
 inline constexpr std::size_t kMaxTrialBytes = std::size_t{64} * 1024;
 
 // The settings of one side of a trial (berthctl(1)): `base`, and then the document, as the last file of
-// FILE.d. `name` stands in messages. Error invalid_input for a document that berth.toml could not be, or that
-// is too long. Error refused for one that sets what a trial may not change: what is measured and where it is
-// told, what is learned, what ends work, and [[workload]] tables, unless `base` has them already.
+// FILE.d. `name` stands in messages. Error invalid_input for a document of more than kMaxTrialBytes, or
+// that berth.toml could not be. Error refused for a value that `base` does not have, of a setting that a
+// trial may not change: sampling, reports, learning, what ends work, and [[workload]] tables.
 model::Result<Settings> trial_settings(const Settings& base, std::string_view toml, const std::string& name);
 
 // A setting whose value differs, both as TOML.

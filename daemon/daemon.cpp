@@ -255,7 +255,7 @@ const std::array<Daemon::Step, 11> Daemon::kEnforcing{{
     {"advance", [](Daemon& d, double now) { return d.advance(now); }},
     // Makes the snapshot.
     {"assemble", [](Daemon& d, double) { return d.assemble(); }},
-    // Adds up waits, where somebody asks.
+    // Adds up waits for berthctl blame.
     {"blame", [](Daemon& d, double) { return d.blame(); }},
     // Ends evictions of workloads that may not end any more, and gives back limits of those left alone.
     {"spare", [](Daemon& d, double now) { return d.enforcement_.let_go_of_spared(now); }},

@@ -104,7 +104,7 @@ class Daemon {
   // Error gone where the caller leads no trial.
   model::Result<void> owns_trial(const std::string& caller);
   void take_trial_settings(const config::Settings& settings, config::Mode file_mode);
-  // Puts everything back to what was before the trial, which there must be.
+  // Puts everything back to what was before the trial. Call it only while one runs.
   void finish_trial(const std::string& reason);
   cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
   cgroup::Discovery::Changes note_changes();

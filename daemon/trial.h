@@ -46,7 +46,7 @@ class Trial {
   // Takes the side for `lease_s` from `now` on. Error invalid_input for another word or time.
   model::Result<void> use(std::string_view side, double lease_s, double now);
   bool has_side() const { return side_.has_value(); }
-  // Of the present side, which there must be.
+  // Of the present side. Call it only if has_side().
   const config::Settings& settings() const { return sides_[*side_]; }
   bool is_over(double now) const { return now >= until_; }
   // "process 123 of user 0".

@@ -22,7 +22,7 @@ std::string first_levels(const std::string& path, int levels) {
   return path.substr(0, end);
 }
 
-// The hypervisor takes time of whoever runs, and of interrupts; a quota takes none of a vCPU's.
+// Whether something ran on the vCPU during the wait, so that the hypervisor may have stolen a part of it.
 bool ran(const BlameLedger::Reading::Wait& wait) { return wait.by != BERTH_BY_QUOTA; }
 
 }  // namespace
