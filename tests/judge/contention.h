@@ -27,9 +27,6 @@ class Contention {
   // Takes `elapsed` of what runs now. Call it every millisecond or so, and Kernel::change_speeds() after it.
   void look(const Kernel& kernel, Time elapsed);
 
-  double mib_of(int group, int domain) const { return at(domain, group).mib; }
-  double memory_utilisation(int socket) const { return sockets_[socket]; }
-
  private:
   struct Share {
     double threads = 0;  // that run, as a mean; on a slower core a part of one
