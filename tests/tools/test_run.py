@@ -185,6 +185,35 @@ def test_a_cache_that_cannot_be_written_to_keeps_nothing_and_fails_nothing(tmp_p
     green.forget_old()
 
 
+@pytest.mark.parametrize("variable", ["GTEST_FILTER", "PYTEST_ADDOPTS", "RC_PARAMS"])
+def test_a_choice_among_the_tests_reaches_them_and_is_not_kept(green: Green, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    seen: list[str] = []
+
+    class Chosen(Script):
+        def __init__(self, green: Green, keeps: bool) -> None:
+            super().__init__(green, lambda _: (seen.append(os.environ.get(variable, "")), green_run(_))[1], keeps)
+
+        def build(self, *_: object, **__: object) -> None:
+            pass
+
+    monkeypatch.setattr(cli, "Run", Chosen)
+    monkeypatch.setattr(cli, "default_directory", lambda: green.directory)
+    monkeypatch.setattr(cli, "PARTS", [part(lambda: facts("one"))])
+    monkeypatch.setattr(cli, "KNOWN", {"some": None})
+    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
+    monkeypatch.setenv("BERTH_SEED", "1")
+    for name in [name for name in os.environ if name.startswith(cli.SELECT)]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, "chosen")
+    assert cli.main(["some"]) == 0 and cli.main(["some"]) == 0
+    assert seen == ["chosen"] * 4
+    # Neither does such a run find what a whole one kept.
+    monkeypatch.delenv(variable)
+    assert cli.main(["some"]) == 0 and seen[4:] == ["", ""]
+    monkeypatch.setenv(variable, "chosen")
+    assert cli.main(["some"]) == 0 and seen[6:] == ["chosen"] * 2
+
+
 def test_the_last_line_that_counts_is_what_counts() -> None:
     assert counted("1 passed, 0 failed\nmore\n5 passed, 1 failed, 2 skipped\n") == Count(5, 1, 2)
     assert counted("ok\n7 of 7 passed, 0 failed\n") is None

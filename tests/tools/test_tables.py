@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testing import parts
+from testing import guests, parts
 from testing.guests import TABLE
 from testing.parts import KNOWN, PARTS
 from testing.run import ROOT
@@ -58,6 +58,20 @@ def test_each_module_has_guest_tests_and_each_of_them_is_there() -> None:
         for test in tests:
             file, function = test.split("::")
             assert f"def {function}(" in (ROOT / "tests/vm" / file).read_text(), test
+
+
+def test_an_edited_guest_test_runs_as_a_whole_file_in_place_of_what_the_table_names_of_it(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
+    # One that no module names, and one that some do.
+    whole = ["tests/vm/test_boot.py", "tests/vm/test_pinning.py"]
+    monkeypatch.setattr(Tree, "installed", lambda _: Inputs())
+    monkeypatch.setattr(Tree, "edited", lambda *_: whole)
+    found = guests.tests(Tree(ROOT))
+    assert [name for name in found if name.split("::")[0] in whole] == whole
+    assert f"tests/vm/{guests.STARTS}" in found
+    for name in whole:
+        assert name in Tree(ROOT).names_of(found[name])
+    monkeypatch.setattr(Tree, "edited", lambda *_: [])
+    assert set(guests.tests(Tree(ROOT))) == {f"tests/vm/{test}" for named in TABLE.values() for test in named}
 
 
 def test_what_a_guest_test_reads_outside_its_directory_is_an_input_of_it() -> None:

@@ -48,6 +48,31 @@ def test_a_pattern_takes_files_at_any_depth_and_the_last_one_that_matches_decide
     assert tree.matching("*", "!tests/*", "!*.c", "one.*") == [".gitignore", "docs/page.md", "inc.h", "one.c"]
 
 
+def test_a_file_that_upstream_has_not_so_is_edited_committed_or_not(checkout: Path, tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=checkout, check=True, stdout=subprocess.DEVNULL)
+
+    git("add", ".")
+    git("commit", "-qm", "upstream")
+    git("checkout", "-q", "-b", "work")
+    assert Tree(checkout).edited("*") == []
+    (checkout / "docs/new.md").write_text("")
+    (checkout / "inc.h").write_text("changed\n")
+    (checkout / "two.c").unlink()
+    assert Tree(checkout).edited("*") == ["docs/new.md", "inc.h"]
+    assert Tree(checkout).edited("docs/*") == ["docs/new.md"]
+    git("add", ".")
+    git("commit", "-qm", "work")
+    # Without an upstream, what is committed is.
+    assert Tree(checkout).edited("*") == []
+    git("branch", "-q", "upstream", "HEAD^")
+    git("update-ref", "refs/remotes/origin/HEAD", "HEAD^")
+    assert Tree(checkout).edited("*") == ["docs/new.md", "inc.h"]
+    git("update-ref", "-d", "refs/remotes/origin/HEAD")
+    git("branch", "-q", "--set-upstream-to", "upstream")
+    assert Tree(checkout).edited("*") == ["docs/new.md", "inc.h"]
+
+
 @pytest.mark.parametrize("change", ["content", "mode", "removal", "new"])
 def test_each_change_of_a_file_gives_another_hash(checkout: Path, change: str) -> None:
     before = Tree(checkout).files("docs/*").hash()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tools/test [--all] [quick | properties | PART...]: installs what the tests need, builds, and runs them.
 
-quick       what changed since the last green run: lint, unit tests, and guest tests of the changed modules
+quick       what changed since the last green run: lint, unit tests, guest tests of the changed modules, and each file of
+            guest tests that differs from upstream
 properties  the property tests, with new seeds, for as long as --for says
 PART        these parts alone; without one: unit, lint, host, package, reproducible, vm and spark
 
-A part whose inputs did not change since a green run is not run again; --all runs it all the same. With CI=true all parts run but
+A part whose inputs did not change since a green run is not run again; --all runs it all the same. GTEST_FILTER, PYTEST_ADDOPTS and the like
+choose among the tests of the parts; what they choose is run, and not kept as a green run. With CI=true all parts run but
 threads, release and valgrind, some of them in a short form, and warnings of compilers are errors. Logs and reports go to build/test. The last
 line counts.
 """
@@ -21,15 +23,16 @@ import sys
 import time
 
 from .green import Count, Green, default_directory
-from .guests import GUESTS
+from .guests import GUESTS, edited
 from .parts import KNOWN, PARTS, Part, short
 from .run import ROOT, Run, counted, say
+from .tree import Tree
 
 # Minutes after which CI begins with no part that it may leave out: a run that passes CI's own limit says nothing at all. The caches
 # are full in the next run.
 LIMIT = 80
 # Variables that make test programs run another selection than their results are kept for.
-SELECT = ("GTEST_", "PYTEST_", "RC_PARAMS", "BERTH_BUILD")
+SELECT = ("GTEST_", "PYTEST_", "RC_PARAMS")
 
 
 def main(words: list[str]) -> int:
@@ -46,12 +49,15 @@ def main(words: list[str]) -> int:
         parser.error(f"{alone.pop()} runs alone")
     if unknown := [name for name in options.parts if name not in KNOWN and not alone]:
         parser.error(f"no such part: {' '.join(unknown)} (quick, properties, {', '.join(KNOWN)})")
-    for name in [name for name in os.environ if name.startswith(SELECT)]:
-        del os.environ[name]
+    # The parts test what this run builds.
+    os.environ.pop("BERTH_BUILD", None)
+    chosen = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(SELECT)]
+    if chosen:
+        print(f"{' '.join(chosen)} chooses the tests, so no result is kept", flush=True)
     # A termination unwinds, so that no child stays.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.chdir(ROOT)
-    with Run(Green(default_directory()), keeps=not options.all) as run:
+    with Run(Green(None if chosen else default_directory()), keeps=not options.all) as run:
         if options.parts == ["properties"]:
             return properties(run, options.seconds)
         follow_commit()
@@ -89,7 +95,8 @@ def everything(run: Run, parts: list[Part]) -> int:
 
 
 def quick(run: Run) -> int:
-    run.install(["build", "test"])
+    # An edited file may be one of those for which `vm` has packages.
+    run.install(["build", "test", *(KNOWN["vm"].packages if edited(Tree(ROOT)) else ())])
     run.build(beside=["prepare_guest"])
     run.beside([GUESTS])
     run.part(KNOWN["lint"])

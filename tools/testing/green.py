@@ -37,13 +37,15 @@ def default_directory() -> Path:
 
 
 class Green:
-    """Removing the directory is always safe. Where it cannot be written to, nothing is kept."""
+    """Removing the directory is always safe. Where it cannot be written to, nothing is kept; without one, nothing is found either."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path | None) -> None:
         self.directory = directory
 
     def find(self, name: str, hash: str) -> Count | None:
         """What a green run of exactly these inputs counted."""
+        if self.directory is None:
+            return None
         path = self._path(name, hash)
         try:
             kept = Count(**json.loads(path.read_text())["count"])
@@ -56,7 +58,7 @@ class Green:
         return kept if kept.green else None
 
     def keep(self, name: str, hash: str, count: Count, seconds: float) -> None:
-        if not count.green:
+        if self.directory is None or not count.green:
             return
         said = {"name": name, "count": asdict(count), "seconds": round(seconds), "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
         path = self._path(name, hash)
@@ -71,7 +73,7 @@ class Green:
 
     def forget_old(self) -> None:
         oldest = time.time() - UNUSED_DAYS * 86400
-        for path in self.directory.glob("*"):
+        for path in self.directory.glob("*") if self.directory else ():
             try:
                 if path.stat().st_mtime < oldest:
                     path.unlink()

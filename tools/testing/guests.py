@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest tests that `quick` runs after a change of a module."""
+"""The guest tests that `quick` runs after a change of a module, or of the tests themselves."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from . import junit
-from .parts import HARNESS, Part, settings
+from .green import Count
+from .parts import HARNESS, Part, guest_tests, settings
 from .tree import Inputs, Tree, facts
 
 # By the directories of modules: which tests of tests/vm show fastest that a change broke something on a booted host.
@@ -51,17 +54,30 @@ TABLE: dict[str, tuple[str, ...]] = {
 }
 
 
+def edited(tree: Tree) -> list[str]:
+    """The files that run as a whole, as nothing says which of their tests the edit is about."""
+    return tree.edited("tests/vm/test_*.py")
+
+
 def tests(tree: Tree) -> dict[str, Inputs]:
-    """By pytest's name of the test. It depends on the modules that name it, on its own file, and on what all guest tests use."""
+    """By pytest's name of a test, or of an edited file. A test depends on the modules that name it, on its own file, and on what all guest
+    tests use; an edited file, which is about the work at hand, on all that it depends on as part of `vm`."""
+    whole = edited(tree)
     modules: dict[str, list[str]] = {}
     for module, named in TABLE.items():
         for test in named:
-            modules.setdefault(f"tests/vm/{test}", []).append(module)
+            if f"tests/vm/{test.split('::')[0]}" not in whole:
+                modules.setdefault(f"tests/vm/{test}", []).append(module)
     common = tree.files("tests/vm/*", "!tests/vm/test_*", "!tests/vm/demo", "tests/spark/fake_driver.py", "*meson.build", "meson_options.txt", "!tests/*.build", *HARNESS)
-    return {
+    found = {
         test: common | tree.files(test.split("::")[0], *(f"{module}/*" for module in named)) | facts(f"quick {test}") | settings()
         for test, named in modules.items()
     }
+    return found | {name: inputs for name, inputs in (guest_tests(tree) if whole else {}).items() if name in whole}
 
 
-GUESTS = Part("guests", "guest tests of the changed modules", tests, results=junit.by_guest_test)
+def results(report: Path) -> dict[str, Count]:
+    return junit.by_guest_test(report) | junit.by_file(report)
+
+
+GUESTS = Part("guests", "guest tests of the changed modules, and edited guest tests", tests, results=results)

@@ -72,6 +72,19 @@ class Tree:
 
         return [name for name in self.names if wanted(name)]
 
+    def edited(self, *patterns: str) -> list[str]:
+        """The files among them that are new or other ones than upstream has: the branch that this one follows, or origin's. Without
+        either, than HEAD has."""
+
+        def git(*words: str) -> str:
+            done = subprocess.run(["git", *words], cwd=self.root, capture_output=True, check=False)
+            return "" if done.returncode else done.stdout.decode(errors="surrogateescape")
+
+        bases = (git("merge-base", "HEAD", name).strip() for name in ("@{upstream}", "origin/HEAD"))
+        base = next(filter(None, bases), "HEAD")
+        other = {*git("diff", "-z", "--name-only", base).split("\0"), *git("ls-files", "-z", "--others", "--exclude-standard").split("\0")}
+        return [name for name in self.matching(*patterns) if name in other and (self.root / name).is_file()]
+
     def names_of(self, inputs: Inputs) -> list[str]:
         """The files among them."""
         return sorted(line.split(" ")[1] for line in inputs.lines if line.startswith("file "))
