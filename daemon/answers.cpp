@@ -118,13 +118,11 @@ StatusReport Answers::status_report() const {
   report.started = from_.setup.started + wall_ahead_s;
   report.ticks = from_.cost.ticks;
   report.woken_by_pressure = from_.senses.woken_by_pressure();
-  report.woken_by_arrival = from_.cost.woken_by_arrival;
+  report.placements = from_.cost.placements;
   report.interval_s = from_.senses.interval_s();
   report.sampling = sampling_report();
   report.learns = policy_settings().interference.learn;
   report.shared_domain = policy_settings().interference.shared_domain;
-  report.last_wall_ms = from_.cost.last_wall_ms;
-  report.total_cpu_ms = from_.cost.total_cpu_ms;
   report.capabilities = all_capabilities(from_.setup.hierarchy, snapshot.topology, equipment);
   report.workloads = counts_;
   report.score_node = score_node();

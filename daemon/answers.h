@@ -30,12 +30,10 @@ namespace berth::daemon {
 
 class Daemon;
 
-// The cost of all ticks so far.
+// The cost of all ticks so far, and of the placements between them.
 struct TickCost {
-  std::uint64_t ticks = 0;
-  std::uint64_t woken_by_arrival = 0;  // of them
-  double last_wall_ms = 0;
-  double total_cpu_ms = 0;
+  RunCost ticks;
+  RunCost placements;
 };
 
 // Answers callers from the state after the last tick, and does what they ask for. Daemon changes the mode.

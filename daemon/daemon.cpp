@@ -148,7 +148,7 @@ void Daemon::take_changes() {
 }
 
 void Daemon::tick() {
-  count(&Daemon::whole_tick);
+  measure(&Daemon::whole_tick, cost_.ticks);
   arrivals_.clear();
   arrived_.clear();
   may_place_ = true;
@@ -156,20 +156,19 @@ void Daemon::tick() {
 
 void Daemon::place() {
   if (!may_place_ || !arrivals_.is_due()) return;
-  ++cost_.woken_by_arrival;
-  count(&Daemon::placement);
+  measure(&Daemon::placement, cost_.placements);
   arrivals_.clear();
   arrived_.clear();
 }
 
-void Daemon::count(void (Daemon::*part)()) {
+void Daemon::measure(void (Daemon::*part)(), RunCost& cost) {
   const double wall_before = os::monotonic_s();
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
   (this->*part)();
-  ++cost_.ticks;
-  cost_.last_wall_ms = (os::monotonic_s() - wall_before) * 1000;
-  cost_.total_cpu_ms += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
-  if (cost_.ticks > 1) notify_.status(status_line());  // the first goes out with READY=1
+  ++cost.count;
+  cost.last_wall_ms = (os::monotonic_s() - wall_before) * 1000;
+  cost.total_cpu_ms += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
+  if (cost_.ticks.count + cost_.placements.count > 1) notify_.status(status_line());  // the first goes out with READY=1
 }
 
 void Daemon::whole_tick() {

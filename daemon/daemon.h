@@ -108,8 +108,8 @@ class Daemon {
   void finish_trial(const std::string& reason);
   cgroup::RestoreReport end_enforcing(const std::string& reason, std::chrono::milliseconds budget);
   cgroup::Discovery::Changes note_changes();
-  // Runs `part` as a tick, and counts its cost.
-  void count(void (Daemon::*part)());
+  // Runs `part`, adds its cost, and tells the service manager how berthd is.
+  void measure(void (Daemon::*part)(), RunCost& cost);
   void whole_tick();
   void placement();
   void decide();

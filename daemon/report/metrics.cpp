@@ -48,15 +48,18 @@ void add_daemon(Families& families, const StatusReport& status) {
                  {{"version", status.version}});
   families.gauge("berth_enforcing", "1 while berthd carries out what it decides, 0 while it only observes.",
                  status.mode == "enforce" ? 1 : 0);
-  families.counter("berth_ticks_total", "Ticks since berthd started.", static_cast<double>(status.ticks));
+  families.counter("berth_ticks_total", "Ticks since berthd started.",
+                   static_cast<double>(status.ticks.count));
   families.counter("berth_ticks_woken_by_pressure_total", "Ticks that ran early because of pressure.",
                    static_cast<double>(status.woken_by_pressure));
-  families.counter("berth_ticks_woken_by_arrival_total", "Early ticks that placed workloads which appeared.",
-                   static_cast<double>(status.woken_by_arrival));
   families.counter("berth_tick_cpu_seconds_total", "CPU time that all ticks took.",
-                   status.total_cpu_ms / 1000);
+                   status.ticks.total_cpu_ms / 1000);
   families.gauge("berth_last_tick_duration_seconds", "Time that the last tick took.",
-                 status.last_wall_ms / 1000);
+                 status.ticks.last_wall_ms / 1000);
+  families.counter("berth_placements_total", "Times that workloads which appeared were placed between ticks.",
+                   static_cast<double>(status.placements.count));
+  families.counter("berth_placement_cpu_seconds_total", "CPU time that these took.",
+                   status.placements.total_cpu_ms / 1000);
   // As every client library of Prometheus names them.
   families.counter("process_cpu_seconds_total", "CPU time of berthd, user and system.", status.process_cpu_s);
   families.gauge("process_resident_memory_bytes", "Resident memory of berthd.",

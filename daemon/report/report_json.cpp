@@ -251,7 +251,6 @@ std::string status_json(const StatusReport& report) {
     capabilities.push_back(
         {{"name", capability.name}, {"available", capability.available}, {"detail", capability.detail}});
   }
-  const double mean_cpu_ms = report.ticks == 0 ? 0 : report.total_cpu_ms / static_cast<double>(report.ticks);
   return model::json_text(
       {{"schema", "berth.status/1"},
        {"version", report.version},
@@ -260,12 +259,15 @@ std::string status_json(const StatusReport& report) {
        {"enforce_problem", nullable(report.enforce_problem)},
        {"started", report.started},
        {"tick",
-        {{"count", report.ticks},
+        {{"count", report.ticks.count},
          {"woken_by_pressure", report.woken_by_pressure},
-         {"woken_by_arrival", report.woken_by_arrival},
          {"interval_s", report.interval_s},
-         {"last_wall_ms", report.last_wall_ms},
-         {"mean_cpu_ms", mean_cpu_ms}}},
+         {"last_wall_ms", report.ticks.last_wall_ms},
+         {"mean_cpu_ms", report.ticks.mean_cpu_ms()}}},
+       {"placement",
+        {{"count", report.placements.count},
+         {"last_wall_ms", report.placements.last_wall_ms},
+         {"mean_cpu_ms", report.placements.mean_cpu_ms()}}},
        {"sampling", sampling_json(report.sampling)},
        {"interference",
         {{"learn", report.learns},

@@ -57,22 +57,29 @@ struct GpuReport {
 // From the snapshot.
 std::vector<GpuReport> gpu_reports(const model::Snapshot& snapshot);
 
+// How often something ran since berthd started, and its cost.
+struct RunCost {
+  std::uint64_t count = 0;
+  double last_wall_ms = 0;
+  double total_cpu_ms = 0;
+
+  double mean_cpu_ms() const { return count == 0 ? 0 : total_cpu_ms / static_cast<double>(count); }
+};
+
 // The content of berth.status/1 (docs/contract/documents.md).
 struct StatusReport {
   std::string version;
   std::string host;
   std::string mode;
   double started = 0;
-  std::uint64_t ticks = 0;
+  RunCost ticks;
   std::uint64_t woken_by_pressure = 0;  // of the ticks
-  std::uint64_t woken_by_arrival = 0;   // likewise
+  RunCost placements;                   // between ticks
   double interval_s = 0;
   SamplingReport sampling;
   // Of the settings, for callers that make observations as berthd does.
   bool learns = true;
   model::DomainKind shared_domain = model::DomainKind::llc;
-  double last_wall_ms = 0;
-  double total_cpu_ms = 0;  // of all ticks
   std::vector<model::Capability> capabilities;
   WorkloadCounts workloads;
   std::optional<double> score_node;

@@ -76,7 +76,7 @@ def test_a_workload_that_appears_is_pinned_long_before_the_next_tick(berth: Bert
     ).stdout.split()
     pinned_s, started_us = float(shown[0]), int(shown[1])
     assert pinned_s - started_us / 1e6 < interval_s / 5
-    assert berth.json("status")["tick"]["woken_by_arrival"] > 0
+    assert berth.json("status")["placement"]["count"] > 0
 
 
 def test_security_exposure_is_low(berth: Berth) -> None:

@@ -29,11 +29,9 @@ StatusReport busy_daemon() {
   StatusReport status;
   status.version = "1.2.3";
   status.mode = "enforce";
-  status.ticks = 3600;
+  status.ticks = {.count = 3600, .last_wall_ms = 2.5, .total_cpu_ms = 4500};
   status.woken_by_pressure = 7;
-  status.woken_by_arrival = 3;
-  status.last_wall_ms = 2.5;
-  status.total_cpu_ms = 4500;
+  status.placements = {.count = 3, .last_wall_ms = 9, .total_cpu_ms = 250};
   status.capabilities = {{"cgroup-v2", true, "/sys/fs/cgroup"}, {"llc", false, "not said"}};
   status.workloads = {3, 5, 1};
   model::Gpu gpu;
@@ -99,7 +97,8 @@ TEST(Metrics, SayWhatTheDaemonIsAndDoes) {
   EXPECT_EQ(only(families, "berth_enforcing"), 1);
   EXPECT_EQ(only(families, "berth_ticks_total"), 3600);
   EXPECT_EQ(only(families, "berth_ticks_woken_by_pressure_total"), 7);
-  EXPECT_EQ(only(families, "berth_ticks_woken_by_arrival_total"), 3);
+  EXPECT_EQ(only(families, "berth_placements_total"), 3);
+  EXPECT_EQ(only(families, "berth_placement_cpu_seconds_total"), 0.25);
   EXPECT_EQ(only(families, "berth_tick_cpu_seconds_total"), 4.5);
   EXPECT_EQ(only(families, "berth_last_tick_duration_seconds"), 0.0025);
   EXPECT_EQ(only(families, "process_resident_memory_bytes"), 15'728'640);
