@@ -88,13 +88,8 @@ void Enforcer::settle(std::vector<LogEntry>& entries, double now) {
   if (!settle_ || (settled_at_ && now >= *settled_at_ && now - *settled_at_ < kPause_s)) return;
   settle_ = false;
   settled_at_ = now;
-  if (const auto settled = writer_.settle(); !settled) {
-    LogEntry entry = blank_entry(now, "restore", "", Attribute::cpus, "");
-    entry.attribute.clear();
-    entry.result = "failed";
-    entry.error = settled.error().message();
-    entries.push_back(std::move(entry));
-  }
+  auto more = entries_of(writer_.settle(), now, kEnforce, "the workload ended");
+  std::move(more.begin(), more.end(), std::back_inserter(entries));
 }
 
 // Puts one attribute back, if berth changed it, without an action that asks for it.
@@ -105,6 +100,11 @@ void Enforcer::release(const std::string& id, Attribute attribute, double now, c
   read_again_(id);
   if (!report) {  // berth never wrote
     attempts_.erase({id, attribute});
+    return;
+  }
+  if (report->waits) {  // release_forgotten() looks whether it runs again
+    attempts_.try_emplace({id, attribute}, 1);
+    settle_ = true;
     return;
   }
   if (report->left.empty()) {
