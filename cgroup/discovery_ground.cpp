@@ -36,6 +36,30 @@ std::size_t read_some(int directory, const char* path, char* buffer, std::size_t
 
 }  // namespace
 
+Ownership Tree::ownership(const Node& node) const {
+  Ownership owner;
+  owner.uid = node.uid;
+  owner.parent_uid = node.parent ? node.parent->uid : node.uid;
+  for (const Node* each = &node; each->parent; each = each->parent) {
+    if (!is_trusted(*each)) owner.foreign_depth = each->depth;
+  }
+  owner.trusted = owner.foreign_depth == 0;
+  owner.depth = node.depth;
+  return owner;
+}
+
+bool Tree::is_trusted(const Node& node) const {
+  return node.closed && (node.uid == 0 || node.uid == root_.uid);
+}
+
+std::optional<uid_t> Tree::user_of(const Node& node) const {
+  std::optional<uid_t> user;
+  for (const Node* each = &node; each->parent; each = each->parent) {
+    if (!is_trusted(*each)) user = each->uid;
+  }
+  return user;
+}
+
 void Tree::add_trusted(const Node& parent, const std::string& path, bool containers,
                        std::vector<std::string>& paths) const {
   for (const auto& [name, child] : parent.children) {

@@ -160,6 +160,12 @@ class Tree {
   void scan(Node& node, const os::FileDescriptor& directory);
   void examine(Node& node, int fd);
   void examine_again(Node& node);
+  // nullptr where it is not known.
+  Node* find(std::string_view path);
+  void forget(Node& node);
+  void remove_child(Node& parent, const std::string& name);
+
+  // discovery_rules.cpp
   // `directory`: the node's, open.
   void refresh_populated(Node& node, int directory);
   void refresh_populated(Node& node);
@@ -172,18 +178,13 @@ class Tree {
   void judge_leaves_of(const Node& origin);
   // The path for judging the node: its own, or its origin's if it is a leaf.
   std::string judged_path(const Node& node) const;
-  // nullptr where it is not known.
-  Node* find(std::string_view path);
   // The score of its first process, by which the kernel ends it (oom_score_adj).
   std::optional<int> score_of(const Node& node, int directory) const;
   bool is_of_the_system(const std::string& path, std::optional<int> score) const;
-  // discovery_groups.cpp
-  struct GroupSearch;
-  Content content_of(Node& node, GroupSearch& search);
-  bool holds_processes(Node& node);
-  bool has_processes(Node& node);
-  bool read_processes(const Node& node) const;
-  void add_group(const Node& node, GroupSearch& search) const;
+  // The outermost node above that has a verdict; nullptr where none.
+  static const Node* outer_verdict(const Node& node);
+
+  // discovery_workloads.cpp
   // Makes workloads of nodes that have a verdict and processes, and no node above with a verdict (`outer`).
   void settle(Node& node, const Node* outer);
   void settle_one(Node& node, const Node* outer);
@@ -192,8 +193,27 @@ class Tree {
   FoundWorkload describe(Node& node, std::shared_ptr<Cgroup> cgroup) const;
   // The members that follow from its place in the tree alone.
   void describe_place(const Node& node, FoundWorkload& found) const;
-  void forget(Node& node);
-  void remove_child(Node& parent, const std::string& name);
+
+  // discovery_groups.cpp
+  struct GroupSearch;
+  Content content_of(Node& node, GroupSearch& search);
+  bool holds_processes(Node& node);
+  bool has_processes(Node& node);
+  bool read_processes(const Node& node) const;
+  void add_group(const Node& node, GroupSearch& search) const;
+  // The node has a child that is not looked at.
+  void leave_unseen(Node& node);
+
+  // discovery_ground.cpp
+  Ownership ownership(const Node& node) const;
+  bool is_trusted(const Node& node) const;
+  // The owner of the subtree that users may fill, the outermost one; nullopt where only root makes cgroups.
+  std::optional<uid_t> user_of(const Node& node) const;
+  void add_outermost(const Node& parent, const std::set<uid_t>& users, std::vector<std::uint64_t>& ids) const;
+  void add_trusted(const Node& parent, const std::string& path, bool containers,
+                   std::vector<std::string>& paths) const;
+
+  // discovery_events.cpp
   void apply(const Pending& pending);
   void take_ended(int watch);
   void take_entry(int watch, const std::string& name);
@@ -204,19 +224,8 @@ class Tree {
   bool may_watch(uid_t user) const;
   void cannot_look(const std::string& path, int error);
   void cannot_name(const std::string& path);
-  // The node has a child that is not looked at.
-  void leave_unseen(Node& node);
   void too_many(uid_t user, std::size_t most, const char* of_what, const std::string& path);
   void not_entered(const std::string& path);
-  Ownership ownership(const Node& node) const;
-  // The outermost node above that has a verdict; nullptr where none.
-  static const Node* outer_verdict(const Node& node);
-  bool is_trusted(const Node& node) const;
-  void add_outermost(const Node& parent, const std::set<uid_t>& users, std::vector<std::uint64_t>& ids) const;
-  void add_trusted(const Node& parent, const std::string& path, bool containers,
-                   std::vector<std::string>& paths) const;
-  // The owner of the subtree that users may fill, the outermost one; nullopt where only root makes cgroups.
-  std::optional<uid_t> user_of(const Node& node) const;
   void warn(std::string text);
   void warn_conflicts(const Node& node, const Judgement& judgement);
   void warn_refusals(Node& node, const Marks& marks);

@@ -22,8 +22,8 @@ using model::Attribute;
 using model::Workload;
 
 constexpr std::uint64_t kDefaultPeriod_us = 100'000;
-// Of a lifted quota: more than any host has, so that discovery (cgroup/discovery_tree.cpp) takes no number of
-// vCPUs from it.
+// Of a lifted quota: more than any host has, so that discovery (cgroup/discovery_rules.cpp) takes no number
+// of vCPUs from it.
 constexpr double kLifted_cores = model::kMaxCpu + 1;
 
 // A user's own group could set both quota and burst itself, so it is given neither.
