@@ -8,10 +8,10 @@
 #include "policies/interference/policy.h"
 #include "policies/oversell/policy.h"
 #include "policies/oversell/score.h"
+#include "policies/pins.h"
 #include "policies/placement/rank.h"
 #include "policies/quota/policy.h"
 #include "policies/straggler/policy.h"
-#include "policies/vcpus/pool.h"
 #include "policies/workload_index.h"
 
 #include <algorithm>
@@ -46,16 +46,6 @@ EvictionCost cost_of_evicting(const model::Snapshot& snapshot, const EvictionSet
     const auto found = (*prices)->find(workload.id);
     return found == (*prices)->end() ? 0 : found->second.cost_s;
   };
-}
-
-// vCPUs of other programs are usable only where no others are. Services get none of these.
-std::optional<PolicySettings> sparing_owned_cpus(const model::Snapshot& snapshot,
-                                                 const PolicySettings& settings) {
-  const model::CpuSet owned = of_any_owner(snapshot.owned_cpus) & snapshot.topology.usable();
-  if (owned.is_subset_of(settings.interference.reserved_cpus)) return std::nullopt;
-  PolicySettings sparing = settings;
-  sparing.interference.reserved_cpus |= owned;
-  return sparing;
 }
 
 OtherChanges changes_beside_quotas(const model::Plan& plan, const std::vector<model::Action>& proposals) {

@@ -8,6 +8,7 @@
 #include "policies/settings.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace berth::policies {
@@ -23,6 +24,11 @@ struct PendingBin {
 };
 // By id. A workload that is not in it may be placed anywhere.
 using PendingBins = std::map<std::string, PendingBin>;
+
+// vCPUs of other programs are usable only where no others are, and services get none of these. So the
+// settings with them among the reserved ones; nullopt if they are that already, or there are none. Pure.
+std::optional<PolicySettings> sparing_owned_cpus(const model::Snapshot& snapshot,
+                                                 const PolicySettings& settings);
 
 // The instances with the vCPUs that the plan would give them, by workload id, as decide() places them without
 // pending ones. A host that only observes has no pins, but a plan has. Pure.

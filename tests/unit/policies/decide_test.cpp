@@ -3,6 +3,8 @@
 
 #include "model/json.h"
 #include "policies/decision_id.h"
+#include "policies/pins.h"
+#include "policies/placement/host.h"
 #include "tests/unit/policies/hosts.h"
 
 #include <algorithm>
@@ -97,6 +99,19 @@ TEST(Decide, LetsAPinMoveBecauseItsPlaceIsGoneInsideTheCoolDown) {
   PolicySettings settings;
   settings.interference.reserved_cpus = testing::cpus("0");
   EXPECT_THAT(pins(decide(snapshot, settings)), ElementsAre("db=1-2"));
+}
+
+// Pins that an admission counted on, and the plan did not give, would take room from what comes.
+TEST(Decide, GivesServicesNoVcpuWhereOthersOwnAllNorDoPlannedPins) {
+  model::Snapshot snapshot = mixed();
+  snapshot.owned_cpus = {{.owner = "pod", .cpus = testing::cpus("0-15"), .how = model::OwnedHow::kubelet}};
+  for (const char* reserved : {"", "0-1", "0-15"}) {
+    PolicySettings settings;
+    settings.interference.reserved_cpus = testing::cpus(reserved);
+    EXPECT_THAT(decide(snapshot, settings).findings.interference->instances, IsEmpty()) << reserved;
+    EXPECT_THAT(planned_pins(snapshot, settings), IsEmpty()) << reserved;
+    EXPECT_EQ(Host(snapshot, settings).occupancy().placed_count(), 0) << reserved;
+  }
 }
 
 TEST(DecisionId, IsTwelveHexDigitsAndTellsActionsApart) {

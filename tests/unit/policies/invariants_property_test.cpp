@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties of every plan, for any node.
 #include "policies/decide.h"
+#include "policies/pins.h"
 #include "tests/unit/policies/draws.h"
 #include "tests/unit/policies/hosts.h"
 #include "tests/unit/policies/interference/random_node.h"
@@ -44,6 +45,22 @@ std::size_t largest(const std::vector<model::Domain>& domains, const model::CpuS
 }
 
 }  // namespace
+
+// Admissions count on planned pins.
+RC_GTEST_PROP(PlanProperty, GivesThePlannedPinsWhateverOthersOwn, ()) {
+  testing::RandomCase node = any_case();
+  model::CpuSet owned;
+  for (const int cpu : node.snapshot.topology.usable()) {
+    if (*rc::gen::arbitrary<bool>()) owned.insert(cpu);
+  }
+  if (*rc::gen::inRange(0, 3) == 0) owned = node.snapshot.topology.usable();
+  if (!owned.empty())
+    node.snapshot.owned_cpus = {{.owner = "pod", .cpus = owned, .how = model::OwnedHow::kubelet}};
+  const auto plan = decide(node.snapshot, node.settings, {"straggler", "interference"});
+  const auto pins = planned_pins(node.snapshot, node.settings);
+  RC_ASSERT(pins == plan.findings.interference->instances);
+  for (const auto& [id, instance] : pins) RC_ASSERT(!instance.cpus.intersects(owned));
+}
 
 RC_GTEST_PROP(PlanProperty, GivesEachInstanceItsOwnVcpusInOneDomain, ()) {
   const testing::RandomCase node = any_case();
