@@ -168,7 +168,8 @@ void Daemon::measure(void (Daemon::*part)(), RunCost& cost) {
   ++cost.count;
   cost.last_wall_ms = (os::monotonic_s() - wall_before) * 1000;
   cost.total_cpu_ms += (os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before) * 1000;
-  if (cost_.ticks.count + cost_.placements.count > 1) notify_.status(status_line());  // the first goes out with READY=1
+  if (cost_.ticks.count + cost_.placements.count > 1)
+    notify_.status(status_line());  // the first goes out with READY=1
 }
 
 void Daemon::whole_tick() {
@@ -198,7 +199,7 @@ void Daemon::placement() {
   auto entries = take_steps(enforcement_.enforces() ? kEnforcingPlaces : kObservingPlaces, now);
   standing_ = policies::after_places(std::move(standing_), senses_->observer().snapshot(), plan_, outcomes_,
                                      arrived_);
-  placed_ = placed_ || !plan_.actions.empty();
+  if (!outcomes_.assumed) learned_.note_moves(plan_, now);
   senses_->follow_pressure();
   answers_.count_workloads();
   Announcer::left_alone(left_alone_before, enforcement_.left_alone(), enforcement_.mode(),
@@ -219,8 +220,7 @@ void Daemon::decide() {
   const auto may_announce = [this](const std::string& id) { return messenger_.may_announce(id); };
   announcer_.dropped(os::journal_outbox().dropped(), os::systemd_outbox().dropped());
   announcer_.attempt("used shares", learned_.take(plan_));
-  const bool placed = std::exchange(placed_, false);
-  announcer_.attempt("learned profiles", learned_.learn(may_announce, !trial_ && !placed));
+  announcer_.attempt("learned profiles", learned_.learn(may_announce, !trial_));
   if (plan_.findings.straggler) admissions_.set_room(plan_.findings.straggler->room);
   const auto& snapshot = senses_->observer().snapshot();
   const auto news = straggler_news(standing_, snapshot, plan_);

@@ -154,7 +154,6 @@ class Daemon {
   bool may_place_ = false;
   Arrivals arrivals_;
   std::set<std::string> arrived_;  // ids of workloads that no tick has placed
-  bool placed_ = false;            // pins changed since the last tick
   std::function<void(double)> appeared_;
   std::optional<Trial> trial_;
   std::optional<TrialReport> kept_trial_;  // its settings stay until the next reload

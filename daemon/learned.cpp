@@ -37,6 +37,10 @@ model::Result<void> Learned::take(const model::Plan& plan) {
   return used_shares_.take(plan) ? used_shares_.save_in_background() : model::Result<void>();
 }
 
+void Learned::note_moves(const model::Plan& plan, double now) {
+  models_.note_moves(observer_.snapshot(), plan, now);
+}
+
 model::Result<void> Learned::learn(const MayAnnounce& may_announce, bool learns) {
   const auto& snapshot = observer_.snapshot();
   if (learns) {
@@ -44,6 +48,7 @@ model::Result<void> Learned::learn(const MayAnnounce& may_announce, bool learns)
       if (may_announce(workload)) os::log_info("{}", text);
     }
   }
+  models_.forget_moves();
   if (shown_ != models_.generation()) {
     shown_ = models_.generation();
     observer_.set_services(models_.services());

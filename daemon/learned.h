@@ -29,11 +29,12 @@ class Learned {
   // Takes the figures of a plan; now and then it saves the used shares in the background. Error io of the
   // save before.
   model::Result<void> take(const model::Plan& plan);
+  // The pins of a plan, made of the observer's snapshot, were changed between two ticks, at `now`.
+  void note_moves(const model::Plan& plan, double now);
   // Learns the interference models from the observer's snapshot of what really holds, and gives the observer
   // the models in use. Logs what operators should know, as far as `may_announce` permits. Now and then it
   // saves the sums. Error io of the save before. With `learns` false the models stay as they are: in a trial
-  // the settings change again and again, and the ticks between two of them are of neither. Where pins changed
-  // between two ticks, the work ran on both.
+  // the settings change again and again, and the ticks between two of them are of neither.
   model::Result<void> learn(const MayAnnounce& may_announce, bool learns);
   Learner& models() { return models_; }
   // Reads the priors of the configuration again.

@@ -87,7 +87,7 @@ std::vector<Learner::Message> Learner::take(const model::Snapshot& snapshot,
     }
     return {};
   }
-  auto tick = observations_.take(snapshot, settings.shared_domain);
+  auto tick = observations_.take(snapshot, settings.shared_domain, moves_);
   std::vector<Message> messages;
   for (const auto& [instance, why] : tick.fallen)
     messages.push_back({instance, fmt::format("{}: {}", instance, why)});

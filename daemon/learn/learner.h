@@ -3,6 +3,7 @@
 
 #include "model/error.h"
 #include "model/learning.h"
+#include "model/plan.h"
 #include "model/snapshot.h"
 #include "os/background_save.h"
 #include "policies/interference/learning/learn.h"
@@ -39,6 +40,13 @@ class Learner {
   };
   // Learns from the snapshot of a tick.
   std::vector<Message> take(const model::Snapshot& snapshot, const policies::InterferenceSettings& settings);
+  // A plan that was made of the snapshot changed pins at `now`. The next tick counts neighbours at both
+  // places.
+  void note_moves(const model::Snapshot& snapshot, const model::Plan& plan, double now) {
+    policies::add_moves(moves_, snapshot, plan, now);
+  }
+  // A tick is over.
+  void forget_moves() { moves_.clear(); }
   // The services that have learned sums, for the next snapshots. generation() changes when they do.
   const std::map<std::string, model::ServiceProfile>& services() const { return services_; }
   std::uint64_t generation() const { return generation_; }
@@ -74,6 +82,7 @@ class Learner {
   os::BackgroundSave file_;
   std::filesystem::path priors_dir_;
   policies::Observations observations_;
+  policies::Moves moves_;  // since the last tick
   model::Profiles own_;
   model::Profiles priors_;
   std::map<std::string, model::ServiceProfile> services_;

@@ -37,9 +37,14 @@ bool is_observed(const Workload& workload) {
   return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus.value_or(0) > 0;
 }
 
-const model::CpuSet& may_run_on(const Workload& workload, const model::Topology& topology) {
-  if (!workload.cpus.empty()) return workload.cpus;
+const model::CpuSet& may_run_on(const model::CpuSet& pin, const Workload& workload,
+                                const model::Topology& topology) {
+  if (!pin.empty()) return pin;
   return workload.allowed_cpus ? *workload.allowed_cpus : topology.usable();
+}
+
+const model::CpuSet& may_run_on(const Workload& workload, const model::Topology& topology) {
+  return may_run_on(workload.cpus, workload, topology);
 }
 
 // Whether the workload used CPU between the time and its newest sample.
@@ -55,21 +60,43 @@ Use use_of(const Workload& workload) {
   return {.cores = workload.usage.back().cpu_cores, .misses_per_s = workload.llc_misses_per_s};
 }
 
+Use part_of(const Use& use, double share) {
+  return {.cores = use.cores * share,
+          .misses_per_s = use.misses_per_s ? std::optional(*use.misses_per_s * share) : std::nullopt};
+}
+
 // Workloads that may run on the same vCPUs.
 struct Crowd {
   const model::CpuSet* where;
   Use use;
 };
 
+// Adds where the workload ran in the interval before the snapshot. Its use was even over that time, as far as
+// anybody knows.
+void add_places(std::vector<Crowd>& places, const Workload& workload, double interval_s,
+                const model::Snapshot& snapshot, const Moves& moves) {
+  double left = 1;  // the share of the interval after the stays
+  const auto moved = moves.find(workload.id);
+  if (moved != moves.end() && interval_s > 0) {
+    for (const Stay& stay : moved->second) {
+      const double after = std::clamp((snapshot.time - stay.until) / interval_s, 0.0, left);
+      if (after == left) continue;
+      places.push_back({.where = &may_run_on(stay.cpus, workload, snapshot.topology),
+                        .use = part_of(use_of(workload), left - after)});
+      left = after;
+    }
+  }
+  places.push_back(
+      {.where = &may_run_on(workload, snapshot.topology), .use = part_of(use_of(workload), left)});
+}
+
 // Unpinned workloads may run on all vCPUs, and are spread once for all of them. Sets that differ from the
 // last few stand alone, so that a host with many sets is not searched for each workload.
-std::vector<Crowd> crowds_of(const std::vector<std::pair<const Workload*, double>>& active,
-                             const model::Topology& topology) {
+std::vector<Crowd> crowds_of(const std::vector<Crowd>& places) {
   constexpr std::ptrdiff_t kLastFew = 8;
   std::vector<Crowd> crowds;
-  for (const auto& [workload, interval_s] : active) {
-    const model::CpuSet& where = may_run_on(*workload, topology);
-    const Use use = use_of(*workload);
+  for (const auto& [place, use] : places) {
+    const model::CpuSet& where = *place;
     const auto last_few = crowds.rbegin() + std::min<std::ptrdiff_t>(kLastFew, std::ssize(crowds));
     const auto crowd = std::find_if(crowds.rbegin(), last_few,
                                     [&where](const Crowd& known) { return *known.where == where; });
@@ -88,7 +115,16 @@ std::vector<Crowd> crowds_of(const std::vector<std::pair<const Workload*, double
 
 }  // namespace
 
-Observations::Tick Observations::take(const model::Snapshot& snapshot, model::DomainKind shared_domain) {
+void add_moves(Moves& moves, const model::Snapshot& snapshot, const model::Plan& plan, double now) {
+  for (const model::Action& action : plan.actions) {
+    if (action.attribute() != model::Attribute::cpus) continue;
+    if (const Workload* workload = model::find_workload(snapshot, *action.workload()))
+      moves[workload->id].push_back({.cpus = workload->cpus, .until = now});
+  }
+}
+
+Observations::Tick Observations::take(const model::Snapshot& snapshot, model::DomainKind shared_domain,
+                                      const Moves& moves) {
   std::vector<std::pair<const Workload*, double>> active;  // and the interval
   bool any = false;
   for (const Workload& workload : snapshot.workloads) {
@@ -103,10 +139,14 @@ Observations::Tick Observations::take(const model::Snapshot& snapshot, model::Do
   Tick tick;
   if (!any) return tick;
   Neighbours neighbours(snapshot.topology, shared_domain);
-  for (const Crowd& crowd : crowds_of(active, snapshot.topology)) neighbours.add(*crowd.where, crowd.use);
+  std::vector<Crowd> places;
+  places.reserve(active.size());
+  for (const auto& [workload, interval_s] : active)
+    add_places(places, *workload, interval_s, snapshot, moves);
+  for (const Crowd& crowd : crowds_of(places)) neighbours.add(*crowd.where, crowd.use);
   for (auto& [id, work] : work_) work.fresh = false;
   for (const auto& [workload, interval_s] : active) {
-    if (!is_observed(*workload)) continue;
+    if (!is_observed(*workload) || moves.contains(workload->id)) continue;
     const auto around =
         neighbours.around(may_run_on(*workload, snapshot.topology), *workload->vcpus, use_of(*workload));
     if (around) observe(*workload, *around, interval_s, tick);

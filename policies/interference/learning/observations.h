@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "model/cpu_set.h"
 #include "model/learning.h"
+#include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/neighbours.h"
@@ -12,6 +14,16 @@
 #include <vector>
 
 namespace berth::policies {
+
+// Where a workload ran until its pin changed.
+struct Stay {
+  model::CpuSet cpus;  // empty: it had no pin
+  double until = 0;    // of the snapshots' clock
+};
+// The changes of pins between two ticks: by workload, in the order of time.
+using Moves = std::map<std::string, std::vector<Stay>>;
+// Adds those of a plan that was made of the snapshot and carried out at `now`.
+void add_moves(Moves& moves, const model::Snapshot& snapshot, const model::Plan& plan, double now);
 
 // Makes observations of the snapshots of one tick after the other (docs/decisions/learning.md). The response
 // of an instance is the first that can be had: cpi where its cycles are counted, cost where it reports
@@ -26,8 +38,9 @@ class Observations {
   };
   // Costs nothing for workloads that used no CPU since the snapshot before, and nothing at all where no
   // latency-sensitive instance with vCPUs did. Ticks may be missing: work that went on meanwhile is no
-  // observation.
-  Tick take(const model::Snapshot& snapshot, model::DomainKind shared_domain);
+  // observation. A workload that moved since the last tick is a neighbour for a part of the interval at each
+  // of its places. It is no instance to observe.
+  Tick take(const model::Snapshot& snapshot, model::DomainKind shared_domain, const Moves& moves = {});
 
  private:
   // The use of an instance since its progress last rose.

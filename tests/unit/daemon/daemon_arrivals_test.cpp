@@ -105,6 +105,24 @@ TEST_F(DaemonArrivalsTest, APlacementIsNoTick) {
   EXPECT_GT(after["placement"]["last_wall_ms"], 0);
 }
 
+TEST_F(DaemonArrivalsTest, WorkThatComesBeforeEachTickStopsNoLearning) {
+  begin("mode = \"enforce\"\n");
+  int ticks = 0;
+  // Readings that follow each other at once make no sample, so the number of ticks is not known.
+  EXPECT_TRUE(test::eventually([&] {
+    ++ticks;
+    node.use_cpu("web/a", 0.0001 * ticks);
+    node.use_cpu("web/b", 0.0002 * ticks);
+    node.add_group("batch/new-" + std::to_string(ticks));
+    daemon->take_changes();
+    daemon->place();
+    tick();
+    const json profiles = json::parse(daemon->control().profiles_json())["profiles"];
+    return !profiles.empty() && profiles[0]["rows"]["n"].get<double>() >= 4;
+  }));
+  EXPECT_EQ(status()["placement"]["count"], ticks);
+}
+
 TEST_F(DaemonArrivalsTest, ACgroupThatNoRuleMatchesWakesNothing) {
   begin("mode = \"enforce\"\n");
   node.add_group("other/x");

@@ -58,6 +58,47 @@ TEST_F(ObservationsTest, TellWhatNeighboursUsedInTheInterval) {
   EXPECT_DOUBLE_EQ(seen[1].ss, 1.4 / 6);
 }
 
+// Nobody who starts processes, and so has others moved, stops what is learned of the rest.
+TEST_F(ObservationsTest, ANeighbourThatMovedCountsAtEachPlaceForItsPartOfTheInterval) {
+  const double begin = host.snapshot.time;
+  Moves moves;
+  host.next();
+  const double interval_s = host.snapshot.time - begin;
+  host.use("web-1", 0.4);
+  host.use("web-2", 0.6);
+  host.use("batch", 1);
+  // Beside web-2 for a quarter of the time, anywhere for another one, beside web-1 for the rest.
+  moves["batch"] = {{.cpus = model::CpuSet{5}, .until = begin + interval_s / 4},
+                    {.cpus = {}, .until = begin + interval_s / 2}};
+  const auto seen = observations.take(host.snapshot, model::DomainKind::llc, moves).seen;
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_DOUBLE_EQ(seen[0].sc, 0.5 + 0.25 / 8);
+  EXPECT_DOUBLE_EQ(seen[1].sc, 0.25 + 0.25 / 8);
+  EXPECT_DOUBLE_EQ(tick(0.4, 0.6, 1).seen[0].sc, 1) << "later it stays where it is";
+}
+
+TEST_F(ObservationsTest, AnInstanceThatMovedIsNotObservedAndItsWorkBeginsAnew) {
+  reports("web-1", 0.1);
+  tick(1, 0, 0);
+  reports("web-1", 0.2);
+  tick(1, 0, 0);
+  Moves moves;
+  moves["web-1"] = {{.cpus = model::CpuSet{2}, .until = host.snapshot.time + 1}};
+  host.next();
+  host.use("web-1", 1);
+  host.use("web-2", 0.5);
+  reports("web-1", 0.3);
+  const auto seen = observations.take(host.snapshot, model::DomainKind::llc, moves).seen;
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].instance, "web-2");
+  for (const double begun_anew : {0.4, 0.5}) {
+    reports("web-1", begun_anew);
+    EXPECT_TRUE(tick(1, 0, 0).seen.empty()) << begun_anew;
+  }
+  reports("web-1", 0.6);
+  EXPECT_EQ(tick(1, 0, 0).seen.size(), 1U);
+}
+
 TEST_F(ObservationsTest, NothingIsObservedOfWhatUsedNoCpu) {
   EXPECT_TRUE(tick(0, 0, 1).seen.empty());
   EXPECT_EQ(tick(0.5, 0, 1).seen.size(), 1U);
