@@ -30,6 +30,14 @@ install_packages() {
   rm -f "$log"
 }
 
+# lack_of_native [CGROUP_ROOT [RUN]]: what this host lacks for a demonstration on it; nothing where it has all.
+lack_of_native() {
+  local root=${1:-/sys/fs/cgroup} run=${2:-/run}
+  [ -d "$run/systemd/system" ] || { echo "systemd does not run here" && return; }
+  grep -qw cpuset "$root/cgroup.controllers" 2>/dev/null || { echo "cgroup v2 has no cpuset controller here" && return; }
+  [ "$(nproc)" -ge 4 ] || echo "it has fewer than four vCPUs"
+}
+
 # risk_of_native [CGROUP_ROOT]: why a demonstration on this host would change what others use; nothing where it would not.
 risk_of_native() {
   local root=${1:-/sys/fs/cgroup} pods

@@ -19,6 +19,11 @@ def risk(path: str, cgroup_root: Path) -> str:
     return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def lack(cgroup_root: Path, run: Path, vcpus: int = 4) -> str:
+    words = ["bash", "-c", f". tools/lib.sh; nproc() {{ echo {vcpus}; }}; lack_of_native {cgroup_root} {run}"]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+
 def installed(directory: Path) -> Path:
     program = directory / "berthd"
     program.write_text("#!/bin/sh\n")
@@ -33,6 +38,19 @@ def test_an_installed_berth_and_pods_are_a_risk(tmp_path: Path) -> None:
     (tmp_path / "kubepods.slice").mkdir()
     assert risk(str(empty), tmp_path).startswith("pods of Kubernetes run here")
     assert risk(str(installed(tmp_path)), empty).startswith("berth is installed here")
+
+
+def test_a_host_without_systemd_the_cpuset_controller_or_four_vcpus_is_not_one_to_run_on(tmp_path: Path) -> None:
+    controllers = tmp_path / "cgroup.controllers"
+    assert lack(tmp_path, tmp_path) == "systemd does not run here"
+    (tmp_path / "systemd/system").mkdir(parents=True)
+    for text in (None, "cpu memory\n", "cpu cpusets\n"):
+        if text:
+            controllers.write_text(text)
+        assert lack(tmp_path, tmp_path) == "cgroup v2 has no cpuset controller here"
+    controllers.write_text("cpuset cpu memory\n")
+    assert lack(tmp_path, tmp_path) == ""
+    assert lack(tmp_path, tmp_path, 3) == "it has fewer than four vCPUs"
 
 
 def test_native_refuses_where_berth_is_installed_and_nobody_can_be_asked(tmp_path: Path) -> None:
