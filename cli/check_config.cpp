@@ -4,6 +4,7 @@
 #include "cli/input.h"
 #include "config/config.h"
 #include "config/unit_limits.h"
+#include "config/without_effect.h"
 #include "model/count_text.h"
 #include "model/json_text.h"
 
@@ -12,6 +13,7 @@
 #include <ostream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -36,18 +38,19 @@ Outcome<config::Settings> checked(const std::string& named, const std::string& f
 Outcome<void> check_config(Session& session, const std::string& named, bool no_unit) {
   const std::string file = named.empty() ? config::kDefaultFile : named;
   const auto settings = checked(named, file, no_unit);
+  const auto remarks = settings ? config::remarks(*settings) : std::vector<std::string>();
   if (session.json) {
     session.out << model::json_text(
                        {{"schema", "berth.check-config/1"},
                         {"file", file},
                         {"valid", settings.has_value()},
                         {"error", settings ? Document(nullptr) : Document(settings.error().message)},
-                        {"warnings", settings ? settings->warnings : std::vector<std::string>()}})
+                        {"warnings", remarks}})
                 << "\n";
   }
   if (!settings) return tl::unexpected(settings.error());
   if (session.json) return {};
-  warn(session.err, settings->warnings);
+  warn(session.err, remarks);
   std::error_code ignored;
   const bool present = file == "-" || std::filesystem::exists(file, ignored);
   session.out << printable(input_name(file)) << ": "

@@ -42,7 +42,7 @@ struct Settings {
   bool spark_leaf = true;                // [spark] give executors cgroups of their own
   policies::PolicySettings policies;
   std::vector<model::WorkloadRule> rules;  // in the order they are tried
-  std::vector<std::string> warnings;       // former names of keys, with their place in the file
+  std::vector<std::string> warnings;       // former keys, with their place in the file
 };
 
 // One key the configuration knows; berth.toml(5), the parser and the override option read this one table.

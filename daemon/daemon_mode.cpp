@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes of the mode and of the configuration.
+#include "config/without_effect.h"
 #include "daemon/daemon.h"
 #include "daemon/ledger/action_log.h"
 #include "daemon/ledger/message_ids.h"
 #include "daemon/report/report_json.h"
 #include "os/log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/core.h>
@@ -71,9 +73,12 @@ model::Result<void> Daemon::reload() {
   if (trial_) finish_trial("the configuration was reloaded");
   kept_trial_.reset();
   mode_follows_ |= loaded->mode != setup_->settings.mode;
+  const auto known = config::remarks(setup_->settings);
   setup_->settings = std::move(*loaded);
   may_place_ = false;
-  for (const std::string& text : setup_->settings.warnings) os::log_warning("{}", text);
+  for (const std::string& text : config::remarks(setup_->settings)) {
+    if (std::find(known.begin(), known.end(), text) == known.end()) os::log_warning("{}", text);
+  }
   answers_.drop_documents();
   setup_->reload_error.reset();
   setup_->loaded = setup_->clock.now();

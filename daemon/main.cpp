@@ -2,6 +2,7 @@
 // berthd: reads its command line and its configuration, and runs the command.
 #include "config/config.h"
 #include "config/unit_limits.h"
+#include "config/without_effect.h"
 #include "daemon/daemon.h"
 #include "daemon/loop.h"
 #include "daemon/once.h"
@@ -60,7 +61,7 @@ ExitStatus start(int argc, char** argv) {
     return ExitStatus::wrong_use;
   }
   if (options.command == Command::check_config) {
-    for (const std::string& text : settings->warnings) fmt::print(stderr, "berthd: {}\n", text);
+    for (const std::string& text : config::remarks(*settings)) fmt::print(stderr, "berthd: {}\n", text);
     const auto forbidden =
         options.no_unit ? std::vector<std::string>() : config::forbidden_by_unit(*settings);
     for (const std::string& text : forbidden) fmt::print(stderr, "berthd: {}\n", text);
@@ -70,7 +71,7 @@ ExitStatus start(int argc, char** argv) {
   }
   if (const auto set = os::set_log_level(settings->log_level); !set)
     os::log_warning("{}", set.error().message());
-  for (const std::string& text : settings->warnings) os::log_warning("{}", text);
+  for (const std::string& text : config::remarks(*settings)) os::log_warning("{}", text);
   if (options.command == Command::once) return run_once(options, *settings);
   return run(options, std::move(*settings));
 }

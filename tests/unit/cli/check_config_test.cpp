@@ -48,6 +48,14 @@ TEST_F(Berthctl, SuggestsAConfigurationThatItsCheckAccepts) {
   expect_complaint(run_shell("berthctl suggest --for 2h"), 2, "from 100ms to 1h");
 }
 
+TEST_F(Berthctl, ChecksAlsoForWhatHasNoEffect) {
+  const std::string path = file("idle.toml", "[interference]\nreserved = \"shared\"\n");
+  const Ran ran = run_shell("berthctl check-config " + path);
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("interference.reserved = \"shared\" has no effect"));
+  EXPECT_EQ(json::parse(run_shell("berthctl check-config --json " + path).out).at("warnings").size(), 1U);
+}
+
 TEST_F(Berthctl, ChecksConfigurationsInJson) {
   const Ran bad = run_shell("berthctl check-config --json " + file("bad.toml", "modee = 1\n"));
   EXPECT_EQ(bad.exit, 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The effects of a reload of the configuration, and the state that it leaves.
+#include "os/log.h"
 #include "tests/unit/daemon/daemon_fixture.h"
 
 #include <string>
@@ -45,6 +46,24 @@ TEST_F(DaemonTest, ReloadThatFailsKeepsTheOldSettings) {
   configure("");
   ASSERT_TRUE(daemon->reload());
   EXPECT_TRUE(json::parse(daemon->control().status_json())["config"]["error"].is_null());
+}
+
+TEST_F(DaemonTest, AReloadSaysWhatHasNoEffectOnce) {
+  load_node();
+  start();
+  const auto said = [this](const std::string& head) {
+    node.configure(head);
+    testing::internal::CaptureStderr();
+    os::setup_log();
+    EXPECT_TRUE(daemon->reload());
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string idle = "interference.reserved = \"shared\"\n";
+  EXPECT_NE(said(idle).find("interference.reserved"), std::string::npos);
+  EXPECT_EQ(said(idle).find("interference.reserved"), std::string::npos) << "nothing new";
+  EXPECT_EQ(said(idle + "eviction.z = 3\n").find("interference.reserved"), std::string::npos);
+  EXPECT_EQ(said("").find("interference.reserved"), std::string::npos);
+  EXPECT_NE(said(idle).find("interference.reserved"), std::string::npos) << "it is new again";
 }
 
 TEST_F(DaemonTest, ReloadFollowsTheFilesModeButNotOverAModeChosenMeanwhile) {
