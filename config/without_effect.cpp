@@ -2,6 +2,7 @@
 #include "config/without_effect.h"
 
 #include "config/trial_settings.h"
+#include "model/name.h"
 #include "model/workload.h"
 
 #include <algorithm>
@@ -126,7 +127,7 @@ std::vector<std::string> without_effect(const Settings& settings) {
     const auto [idle, of] = idle_members(rule, settings);
     if (idle.empty()) continue;
     found.push_back(fmt::format("{}: {} {} no effect on {}; leave that out, or change the class", rule.origin,
-                                fmt::join(idle, ", "), idle.size() == 1 ? "has" : "have", of));
+                                model::joined(idle, ", "), idle.size() == 1 ? "has" : "have", of));
   }
   return found;
 }

@@ -168,6 +168,13 @@ std::string Learner::models_json(const policies::InterferenceSettings& settings)
   return model::to_json(policies::judge_all(own_, priors_, policies::learning_settings(settings)));
 }
 
+void Learner::take_at_once() {
+  changed_ = true;
+  judged_all_ = false;
+  judged_at_ = 0;
+  saved_at_ = 0;
+}
+
 model::Result<void> Learner::import(const std::string& text) {
   const auto profiles = model::parse_profiles(text);
   if (!profiles) return model::fail(profiles.error());
@@ -178,10 +185,7 @@ model::Result<void> Learner::import(const std::string& text) {
                        fmt::format("there would be more than {} profiles", model::kMostProfiles));
   }
   policies::merge(own_, *profiles);
-  changed_ = true;
-  judged_all_ = false;
-  judged_at_ = 0;
-  saved_at_ = 0;
+  take_at_once();
   return {};
 }
 
@@ -198,10 +202,7 @@ model::Result<void> Learner::forget(const std::string& service) {
   }
   if (!known)
     return model::fail(ErrorKind::gone, fmt::format("nothing is learned of a service \"{}\"", service));
-  changed_ = true;
-  judged_all_ = false;
-  judged_at_ = 0;
-  saved_at_ = 0;
+  take_at_once();
   return {};
 }
 

@@ -77,6 +77,8 @@ class Learner {
   void say_set_aside(const model::ProfileKey& key, const std::vector<policies::SetAside>& set_aside,
                      std::vector<Message>& messages);
   void make_room();
+  // The next tick judges and saves the sums.
+  void take_at_once();
   void judge(const policies::InterferenceSettings& settings);
 
   os::BackgroundSave file_;

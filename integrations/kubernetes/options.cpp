@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <getopt.h>
 
 namespace berth::kubernetes {
 
@@ -70,21 +69,12 @@ std::vector<option> long_options() {
   all.push_back({"dry-run", no_argument, nullptr, kDryRun});
   all.push_back({"help", no_argument, nullptr, kHelpFlag});
   all.push_back({"version", no_argument, nullptr, kVersionFlag});
-  all.push_back({nullptr, 0, nullptr, 0});
   return all;
 }
 
 ExitStatus wrong_use(const std::string& message) {
   fmt::print(stderr, "berth-kube: {}\n", model::plain_text(message, model::kMostLineBytes));
   return ExitStatus::wrong_use;
-}
-
-ExitStatus wrong_option(const std::string& message) {
-  return wrong_use(message + " (berth-kube --help lists the options)");
-}
-
-ExitStatus wrong_value(const char* name, std::string_view value, const std::string& why) {
-  return wrong_option(fmt::format("--{} {}: {}", name, value, why));
 }
 
 model::Result<void> read_config(Options& options, const std::string& path, bool must_be_there) {
@@ -100,37 +90,6 @@ model::Result<void> read_config(Options& options, const std::string& path, bool 
   return apply_config(options, text, path);
 }
 
-// The words of the command line, taken once for --config and then for all other options.
-class CommandLine {
- public:
-  CommandLine(int argc, char* const* argv) : argc_(argc), argv_(argv), options_(long_options()) {}
-
-  // Calls take(flag, name, value) for each option until one returns an exit status.
-  template <typename Take>
-  std::optional<ExitStatus> each(Take take) const {
-    optind = 0;  // glibc then begins anew
-    opterr = 0;
-    for (;;) {
-      const int given = optind == 0 ? 1 : optind;
-      int index = 0;
-      const int flag = getopt_long(argc_, argv_, "+:", options_.data(), &index);
-      if (flag == -1) break;
-      if (flag == ':') return wrong_option(fmt::format("{} needs a value", argv_[given]));
-      if (flag == '?') return wrong_option(fmt::format("there is no option {}", argv_[given]));
-      const auto status = take(flag, options_[static_cast<std::size_t>(index)].name,
-                               std::string_view(optarg == nullptr ? "" : optarg));
-      if (status) return status;
-    }
-    if (optind < argc_) return wrong_option(fmt::format("it takes no argument ({})", argv_[optind]));
-    return std::nullopt;
-  }
-
- private:
-  int argc_;
-  char* const* argv_;
-  std::vector<option> options_;
-};
-
 void set_flag(Options& options, int flag) {
   if (flag == kNoTaint) options.taint = false;
   if (flag == kNoEvents) options.events = false;
@@ -142,12 +101,13 @@ void set_flag(Options& options, int flag) {
 }  // namespace
 
 std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, const std::string& host) {
-  const CommandLine line(argc, argv);
+  // It is taken once for --config and then for all other options.
+  const integrations::CommandLine line("berth-kube", argc, argv, long_options());
   std::optional<std::string> config;
   const auto first = [&](int flag, const char* name, std::string_view value) -> std::optional<ExitStatus> {
     if (flag == kConfig) {
       config = value;
-      if (const auto why = why_no_path(value)) return wrong_value(name, value, *why);
+      if (const auto why = why_no_path(value)) return line.wrong_value(name, value, *why);
     }
     if (flag == kHelpFlag) fmt::print("{}", kHelp);
     if (flag == kVersionFlag) fmt::print("berth-kube {}\n", BERTH_VERSION);
@@ -164,16 +124,16 @@ std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv, con
     if (flag > static_cast<int>(settings.size())) return std::nullopt;
     const auto why = settings[static_cast<std::size_t>(flag) - 1].take(options, value);
     if (!why) return std::nullopt;
-    return wrong_value(name, value, *why);
+    return line.wrong_value(name, value, *why);
   };
   if (const auto status = line.each(second)) return *status;
 
   if (options.node.empty()) {
     for (const char c : host) options.node += model::lower(c);
     if (const auto why = model::why_no_subdomain(options.node))
-      return wrong_option(fmt::format("the host's name is no node's: {}; give --node NAME", *why));
+      return line.wrong_option(fmt::format("the host's name is no node's: {}; give --node NAME", *why));
   }
-  if (const auto why = why_no_access(options.access); why && !options.dry_run) return wrong_option(*why);
+  if (const auto why = why_no_access(options.access); why && !options.dry_run) return line.wrong_option(*why);
   return options;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "integrations/command_line.h"
 #include "integrations/kubernetes/https_api.h"
 #include "model/error.h"
 
@@ -12,8 +13,7 @@
 
 namespace berth::kubernetes {
 
-// An exit status of berth-kube(8).
-enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
+using integrations::ExitStatus;
 
 // The treatment of a pod that should run elsewhere: an Event alone, or an eviction, too.
 enum class Relocate { report, evict };

@@ -2,7 +2,6 @@
 #include "integrations/slurm/options.h"
 
 #include "model/number.h"
-#include "model/plain_text.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +12,6 @@
 #include <string_view>
 
 #include <fmt/core.h>
-#include <getopt.h>
 
 namespace berth::slurm {
 
@@ -75,7 +73,6 @@ constexpr std::array kLongOptions{
     option{"dry-run", no_argument, nullptr, kDryRun},
     option{"help", no_argument, nullptr, kHelpFlag},
     option{"version", no_argument, nullptr, kVersionFlag},
-    option{nullptr, 0, nullptr, 0},
 };
 
 bool is_path(std::string_view text) {
@@ -142,39 +139,20 @@ std::optional<std::string> take(int flag, std::string_view value, Options& optio
   }
 }
 
-ExitStatus wrong_use(const std::string& message) {
-  fmt::print(stderr, "berth-slurm: {} (berth-slurm --help lists the options)\n",
-             model::plain_text(message, model::kMostLineBytes));
-  return ExitStatus::wrong_use;
-}
-
 }  // namespace
 
 std::variant<Options, ExitStatus> parse_options(int argc, char* const* argv) {
+  const integrations::CommandLine line("berth-slurm", argc, argv, {kLongOptions.begin(), kLongOptions.end()});
   Options options;
-  optind = 0;  // glibc then begins anew
-  opterr = 0;
-  for (;;) {
-    const int given = optind == 0 ? 1 : optind;
-    int index = 0;
-    const int flag = getopt_long(argc, argv, "+:", kLongOptions.data(), &index);
-    if (flag == -1) break;
-    if (flag == kHelpFlag) {
-      fmt::print("{}", kHelp);
-      return ExitStatus::done;
-    }
-    if (flag == kVersionFlag) {
-      fmt::print("berth-slurm {}\n", BERTH_VERSION);
-      return ExitStatus::done;
-    }
-    if (flag == ':') return wrong_use(fmt::format("{} needs a value", argv[given]));
-    if (flag == '?') return wrong_use(fmt::format("there is no option {}", argv[given]));
-    const std::string_view value = optarg == nullptr ? "" : optarg;
-    if (const auto problem = take(flag, value, options); problem)
-      return wrong_use(
-          fmt::format("--{} {}: {}", kLongOptions[static_cast<std::size_t>(index)].name, value, *problem));
-  }
-  if (optind < argc) return wrong_use(fmt::format("it takes no argument ({})", argv[optind]));
+  const auto status =
+      line.each([&](int flag, const char* name, std::string_view value) -> std::optional<ExitStatus> {
+        if (flag == kHelpFlag) fmt::print("{}", kHelp);
+        if (flag == kVersionFlag) fmt::print("berth-slurm {}\n", BERTH_VERSION);
+        if (flag == kHelpFlag || flag == kVersionFlag) return ExitStatus::done;
+        const auto problem = take(flag, value, options);
+        return problem ? std::optional(line.wrong_value(name, value, *problem)) : std::nullopt;
+      });
+  if (status) return *status;
   return options;
 }
 

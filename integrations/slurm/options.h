@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "integrations/command_line.h"
 #include "integrations/slurm/decide.h"
 
 #include <string>
@@ -8,8 +9,7 @@
 
 namespace berth::slurm {
 
-// An exit status of berth-slurm(8).
-enum class ExitStatus : int { done = 0, failed = 1, wrong_use = 2 };
+using integrations::ExitStatus;
 
 // berth-slurm's command line.
 struct Options {
