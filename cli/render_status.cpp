@@ -156,6 +156,22 @@ std::string advertised_line(const Document& resource, std::string (*amount)(doub
   return line;
 }
 
+// "kept off vCPUs 2-3: 12 moved; 4 stay (3 by the kernel, 1 by another program); irqbalance keeps off too".
+std::string interrupts_line(const Document& interrupts) {
+  const std::string cpus = text_of(interrupts, "cpus");
+  if (cpus.empty()) return "where they were: no instance owns vCPUs";
+  std::string line = fmt::format("kept off vCPUs {}: {} moved", cpus, whole(interrupts, "moved"));
+  const double refused = number_of(interrupts, "refused").value_or(0);
+  const double others = number_of(interrupts, "others").value_or(0);
+  if (refused > 0) line += fmt::format(", {:.0f} stay because the kernel does not move them", refused);
+  if (others > 0) line += fmt::format(", {:.0f} stay because another program put them there", others);
+  const std::string irqbalance = text_of(interrupts, "irqbalance");
+  if (irqbalance == "told") line += "; irqbalance keeps off these vCPUs, too";
+  if (irqbalance == "silent") line += "; irqbalance does not answer";
+  if (irqbalance == "foreign") line += "; another program told irqbalance other vCPUs";
+  return line;
+}
+
 Colour state_colour(const Document& resource) {
   const std::string state = text_of(resource, "state");
   if (state == "schedule") return Colour::none;
@@ -204,6 +220,11 @@ void render_status(std::ostream& out, const Document& status, double now, const 
                                  whole(status, "relocations")));
   line("limits", fmt::format("{} extended, {} lent, {} preempted, {} lifted", whole(held, "extended"),
                              whole(held, "lent"), whole(held, "preempted"), whole(held, "lifted")));
+  if (const Document& interrupts = member(status, "interrupts"); interrupts.is_object()) {
+    line("interrupts", interrupts_line(interrupts));
+    if (const std::string problem = text_of(interrupts, "problem"); !problem.empty())
+      line("", "they cannot be moved: " + problem, Colour::red);
+  }
   const Document& evictions = member(status, "evictions");
   if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
     line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),

@@ -132,6 +132,7 @@ StatusReport Answers::status_report() const {
   report.owned_cpus = snapshot.owned_cpus;
   report.gpus = gpu_reports(snapshot);
   report.held = count_held(from_.enforcement.holdings());
+  report.interrupts = from_.enforcement.interrupts();
   if (const auto& found = from_.plan.findings.straggler) {
     report.stragglers = static_cast<std::size_t>(
         std::ranges::count_if(found->tasks, [](const auto& task) { return task.second.straggler; }));

@@ -156,8 +156,9 @@ ExitStatus run_restore(const Options& options) {
   } else {
     for (const auto& entry : entries) fmt::print("{}\n", describe(entry));
   }
-  return std::ranges::any_of(report->left, &cgroup::RestoreReport::Left::kept) ? ExitStatus::failed
-                                                                               : ExitStatus::done;
+  const bool unfinished = std::ranges::any_of(report->left, &cgroup::RestoreReport::Left::kept) ||
+                          std::ranges::any_of(report->interrupts.left, &cgroup::InterruptsBack::Left::kept);
+  return unfinished ? ExitStatus::failed : ExitStatus::done;
 }
 
 }  // namespace berth::daemon

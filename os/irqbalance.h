@@ -14,7 +14,7 @@ namespace berth::os {
 
 // irqbalance(1), which places interrupts anew every ten seconds, and its banned CPUs, onto which it places
 // none. It is asked through its socket (sock_handle() in irqbalance.c, version 1.3 and later). While it reads
-// the host's processors again, it answers nobody for its interval of ten seconds.
+// the host's processors again, it gives no answer for its interval of ten seconds.
 class Irqbalance {
  public:
   static constexpr const char* kDirectory = "/run/irqbalance";

@@ -8,6 +8,7 @@
 #include "daemon/ledger/views.h"
 #include "daemon/observe/blame_sampling.h"
 #include "daemon/observe/observer.h"
+#include "daemon/report/interrupts_report.h"
 #include "daemon/report/trial_json.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
@@ -95,6 +96,7 @@ struct StatusReport {
   model::CpuSet absent_reserved;
   std::vector<GpuReport> gpus;
   HeldCounts held;
+  std::optional<InterruptsReport> interrupts;  // nullopt where they stay where they are
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this host cannot help
   EvictionCounts evictions;

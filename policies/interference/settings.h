@@ -16,6 +16,9 @@ enum class Search { window, optimal };
 // The priority of best-effort work while any service runs (docs/decisions/priority.md).
 enum class BestEffortPriority { idle, weight, leave };
 
+// Whether interrupts are kept off the vCPUs that instances own.
+enum class InterruptPlaces { leave, move };
+
 // Whether best-effort work is kept off `reserved_cpus` as well.
 enum class Reserved { strict, shared };
 
@@ -30,6 +33,7 @@ struct InterferenceSettings {
   bool allow_cross_socket = false;
   model::CpuSet reserved_cpus{};
   Reserved reserved = Reserved::strict;
+  InterruptPlaces interrupts = InterruptPlaces::leave;
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};

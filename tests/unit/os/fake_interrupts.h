@@ -28,7 +28,7 @@ class FakeInterrupts {
     std::filesystem::create_directories(file(number).parent_path() / (handled ? "driver" : "."));
     std::ofstream(file(number), std::ios::trunc) << cpus << "\n";
   }
-  // One that can be read, and that nobody may write. It has vCPU 0.
+  // One that can be read, and not written. It has vCPU 0.
   void put_fixed(int number, bool handled = true) const {
     put(number, "", handled);
     std::filesystem::remove(file(number));
