@@ -19,7 +19,7 @@ using model::ErrorKind;
 
 constexpr std::string_view kInterrupt = "irq/";
 constexpr std::string_view kIrqbalance = "irqbalance/";
-// Longer than irqbalance answers nobody.
+// Longer than irqbalance gives no answer.
 constexpr std::chrono::milliseconds kLongPatience{15000};
 
 std::string name_of(int number) { return fmt::format("{}{}", kInterrupt, number); }

@@ -66,16 +66,16 @@ struct Interrupts::Look {
 std::vector<LogEntry> Interrupts::follow(const CpuSet& owned, const CpuSet& of_others,
                                          const model::Topology& topology, double now) {
   if (owned.empty()) return put_back(now);
+  told_ = false;
+  const CpuSet online = online_of(topology);
+  if (!is_due(owned, online, now)) {
+    if (again_) tell_irqbalance(owned);
+    return {};
+  }
   const auto numbers = writer_.interrupts().numbers();
   if (!numbers) {
     report_ = {};
     report_.problem = numbers.error().message();
-    return {};
-  }
-  told_ = false;
-  const CpuSet online = online_of(topology);
-  if (!is_due(*numbers, owned, online, now)) {
-    if (again_) tell_irqbalance(owned);
     return {};
   }
   // Another interrupt may get the number of one that has gone.
@@ -101,10 +101,11 @@ std::vector<LogEntry> Interrupts::follow(const CpuSet& owned, const CpuSet& of_o
   return std::move(look.entries);
 }
 
-bool Interrupts::is_due(const std::vector<int>& numbers, const CpuSet& owned, const CpuSet& online,
-                        double now) const {
-  return !looked_at_ || owned != owned_ || online != online_ || numbers != numbers_ ||
-         now - *looked_at_ >= kLook_s || now < *looked_at_;
+bool Interrupts::is_due(const CpuSet& owned, const CpuSet& online, double now) const {
+  if (!looked_at_ || owned != owned_ || online != online_) return true;
+  if (now - *looked_at_ >= kLook_s || now < *looked_at_) return true;
+  if (const auto count = writer_.interrupts().count()) return *count != numbers_.size();
+  return writer_.interrupts().numbers().value_or(std::vector<int>()) != numbers_;
 }
 
 void Interrupts::look_at(int number, Look& look, const CpuSet& of_others, const model::Topology& topology) {

@@ -25,9 +25,9 @@ class Interrupts {
   // `writer` outlives this object.
   explicit Interrupts(cgroup::InterruptWriter& writer) : writer_(writer) {}
 
-  // Once a tick. Lists the interrupts; reads them only if an interrupt, `owned` or an online vCPU is new or
-  // has gone, or kLook_s after the last time. `of_others`: see policies::off_owned(). Where `owned` is empty,
-  // puts all back.
+  // Once a tick. Counts the interrupts; reads them only if their number, `owned` or the online vCPUs changed,
+  // or kLook_s after the last time. `of_others`: see policies::off_owned(). Where `owned` is empty, puts all
+  // back.
   std::vector<LogEntry> follow(const model::CpuSet& owned, const model::CpuSet& of_others,
                                const model::Topology& topology, double now);
   // Tries again to move those that the kernel refused, or that are another program's.
@@ -38,8 +38,7 @@ class Interrupts {
  private:
   struct Look;
 
-  bool is_due(const std::vector<int>& numbers, const model::CpuSet& owned, const model::CpuSet& online,
-              double now) const;
+  bool is_due(const model::CpuSet& owned, const model::CpuSet& online, double now) const;
   void look_at(int number, Look& look, const model::CpuSet& of_others, const model::Topology& topology);
   void carry_out(Look& look);
   void tell_irqbalance(const model::CpuSet& owned);

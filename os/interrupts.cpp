@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace berth::os {
@@ -49,6 +50,13 @@ model::Result<std::vector<int>> Interrupts::numbers() const {
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
+}
+
+std::optional<std::size_t> Interrupts::count() const {
+  struct stat links {};
+  // One link each, beside "." and the entry in the parent.
+  if (stat(directory_.c_str(), &links) != 0 || links.st_nlink < 2) return std::nullopt;
+  return links.st_nlink - 2;
 }
 
 model::Result<model::CpuSet> Interrupts::cpus(int number) const {

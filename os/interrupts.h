@@ -4,7 +4,9 @@
 #include "model/cpu_set.h"
 #include "model/error.h"
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +21,9 @@ class Interrupts {
 
   // All of them, ascending. Error gone where the kernel shows none.
   model::Result<std::vector<int>> numbers() const;
+  // How many there are, which costs far less than their numbers. nullopt where the file system does not count
+  // directories.
+  std::optional<std::size_t> count() const;
   // Error gone where it has gone.
   model::Result<model::CpuSet> cpus(int number) const;
   // Errors of write(2): EIO, or EPERM since Linux 6.10, where the kernel places it by itself (a managed

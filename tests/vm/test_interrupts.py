@@ -81,7 +81,7 @@ def pinned(berth: Berth, network: list[int]) -> set[int]:
 def test_traffic_leaves_owned_vcpus_and_a_stop_puts_all_back(berth: Berth, network: list[int], pinned: set[int]) -> None:
     before = masks(berth)
     there, all_of_them = of_traffic(berth, network, pinned)
-    assert there == all_of_them > 100
+    assert there > 0.9 * all_of_them > 90
     assert berth.configure("enforce", MOVE).returncode == 0
     for number in network:
         berth.guest.poll(lambda n=number: not cpus_of(masks(berth)[n][0]) & owned(berth), 60, what=f"interrupt {number} to leave")
