@@ -195,7 +195,6 @@ std::vector<LogEntry> Interrupts::put_back(double now) {
 
 void Interrupts::retry() {
   refused_.clear();
-  others_.clear();
   looked_at_.reset();
 }
 

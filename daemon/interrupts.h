@@ -30,7 +30,7 @@ class Interrupts {
   // back.
   std::vector<LogEntry> follow(const model::CpuSet& owned, const model::CpuSet& of_others,
                                const model::Topology& topology, double now);
-  // Tries again to move those that the kernel refused, or that are another program's.
+  // Tries again to move those that the kernel refused.
   void retry();
 
   const InterruptsReport& report() const { return report_; }

@@ -45,7 +45,8 @@ StatusReport busy_daemon() {
   status.best_effort_domains = {{0, {.cpus = {0, 1, 4, 5}, .cores = 2}}, {3, {.cpus = {}, .cores = 0}}};
   status.undo_records = 4;
   status.held = {2, 3, 1};
-  status.interrupts = InterruptsReport{.moved = 12, .refused = 3, .others = 1};
+  status.interrupts = InterruptsReport{
+      .off = {2, 3}, .moved = 12, .refused = 3, .others = 1, .irqbalance = "told", .problem = {}};
   status.stragglers = 3;
   status.relocations = 1;
   status.oversell.emplace();
