@@ -4,6 +4,7 @@
 #include "ebpf/slices.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace berth::daemon {
@@ -12,20 +13,104 @@ namespace {
 
 bool has_name(CulpritKind kind) { return kind <= CulpritKind::cgroup; }
 
-// "a" and "a/b" of "a/b/c": the cgroups of the first and the second level.
-std::string first_levels(const std::string& path, int levels) {
-  std::size_t end = 0;
-  for (int level = 0; level < levels; ++level) {
-    end = path.find('/', level == 0 ? 0 : end + 1);
-    if (end == std::string::npos) return path;
-  }
-  return path.substr(0, end);
-}
-
 // Whether something ran on the vCPU during the wait, so that the hypervisor may have stolen a part of it.
 bool ran(const BlameLedger::Reading::Wait& wait) { return wait.by != BERTH_BY_QUOTA; }
 
+// Cgroups nested deeper are not told apart when names are folded.
+constexpr int kDeepest = 64;
+
+// The names at and below a cgroup.
+struct Node {
+  std::map<CulpritKind, double> own;  // ms
+  std::map<std::string, Node> below;  // by component
+  std::size_t names = 0;              // of all of them
+  double ms = 0;                      // likewise
+
+  void add(std::string_view rest, CulpritKind kind, double waited_ms, int depth) {
+    ++names;
+    ms += waited_ms;
+    if (rest.empty()) {
+      own[kind] += waited_ms;
+      return;
+    }
+    const std::size_t end = depth < kDeepest ? std::min(rest.find('/'), rest.size()) : rest.size();
+    below[std::string(rest.substr(0, end))].add(rest.substr(std::min(end + 1, rest.size())), kind, waited_ms,
+                                                depth + 1);
+  }
+};
+
+// How many names each of the nodes below may have: evenly, and what is left for the heaviest, which come
+// first.
+std::vector<std::size_t> share_out(const std::vector<std::pair<std::string, const Node*>>& below,
+                                   std::size_t room) {
+  const auto needed = [&](std::size_t each) {
+    std::size_t sum = 0;
+    for (const auto& [name, node] : below) sum += std::min(node->names, each);
+    return sum;
+  };
+  std::size_t even = 0;
+  for (std::size_t high = room; even < high;) {
+    const std::size_t middle = high - (high - even) / 2;
+    if (needed(middle) <= room) {
+      even = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  std::size_t left = room - needed(even);
+  std::vector<std::size_t> shares;
+  shares.reserve(below.size());
+  for (const auto& [name, node] : below) {
+    const bool more = node->names > even && left > 0;
+    shares.push_back(std::min(node->names, even) + (more ? 1 : 0));
+    if (more) --left;
+  }
+  return shares;
+}
+
+// Adds the names of a node to `folded`, `most` of them; at least one.
+void fold_node(const Node& node, const std::string& path, std::size_t most, Blames& folded) {
+  const std::string name = path.empty() ? "/" : path;
+  const std::size_t fixed = node.own.size() + (node.own.contains(CulpritKind::cgroup) ? 0 : 1);
+  if (node.names > most && fixed >= most) {
+    folded[{CulpritKind::cgroup, name}] += node.ms;
+    return;
+  }
+  for (const auto& [kind, ms] : node.own) folded[{kind, name}] += ms;
+  std::vector<std::pair<std::string, const Node*>> below;
+  for (const auto& [component, child] : node.below)
+    below.emplace_back(path.empty() ? component : path + "/" + component, &child);
+  if (node.names > most) {
+    std::stable_sort(below.begin(), below.end(),
+                     [](const auto& a, const auto& b) { return a.second->ms > b.second->ms; });
+  }
+  const auto shares = share_out(below, node.names > most ? most - fixed : node.names);
+  for (std::size_t at = 0; at < below.size(); ++at) {
+    const auto& [child_path, child] = below[at];
+    if (shares[at] > 0) {
+      fold_node(*child, child_path, shares[at], folded);
+    } else {
+      folded[{CulpritKind::cgroup, name}] += child->ms;
+    }
+  }
+}
+
 }  // namespace
+
+Blames fold(const Blames& blames, std::size_t most) {
+  Node root;
+  Blames folded;
+  for (const auto& [culprit, ms] : blames) {
+    if (has_name(culprit.kind)) {
+      root.add(culprit.name == "/" ? "" : culprit.name, culprit.kind, ms, 0);
+    } else {
+      folded[culprit] = ms;
+    }
+  }
+  if (root.names <= most) return blames;
+  fold_node(root, "", std::max<std::size_t>(most, 1), folded);
+  return folded;
+}
 
 const char* to_string(CulpritKind kind) {
   switch (kind) {
@@ -96,24 +181,7 @@ BlameLedger::Waiting* BlameLedger::entry_of(const BlameWorkload& workload, const
     std::erase_if(waiting_, [&](const auto& entry) { return !living.contains(entry.first); });
     if (waiting_.size() >= kMostWaiting) return nullptr;
   }
-  return &waiting_.emplace(workload.id, Waiting{workload.service, {}, {}}).first->second;
-}
-
-void BlameLedger::count(Waiting& waiting, CulpritName culprit, double ms) {
-  if (has_name(culprit.kind) && !waiting.blames.contains(culprit)) {
-    const std::string first = first_levels(culprit.name, 1);
-    const std::string second = first_levels(culprit.name, 2);
-    if (culprit.name != first && waiting.below[first] >= kMostBelowFirst) {
-      culprit = {CulpritKind::cgroup, first};
-    } else if (culprit.name != second && waiting.below[second] >= kMostBelowSecond) {
-      culprit = {CulpritKind::cgroup, second};
-    }
-    if (!waiting.blames.contains(culprit)) {
-      if (culprit.name != first) ++waiting.below[first];
-      if (culprit.name != second) ++waiting.below[second];
-    }
-  }
-  waiting.blames[std::move(culprit)] += ms;
+  return &waiting_.emplace(workload.id, Waiting{workload.service, {}}).first->second;
 }
 
 void BlameLedger::add(const Reading& reading, const BlameWorkloads& workloads) {
@@ -128,11 +196,15 @@ void BlameLedger::add(const Reading& reading, const BlameWorkloads& workloads) {
   const auto add_one = [&](CulpritName culprit, double ms) {
     if (ms <= 0) return;
     seconds_.at(static_cast<std::size_t>(culprit.kind)) += ms / 1000;
-    if (waiting != nullptr) count(*waiting, std::move(culprit), ms);
+    if (waiting != nullptr) waiting->blames[std::move(culprit)] += ms;
   };
   for (const auto& wait : reading.waits)
     add_one(name_of(wait, waits, workloads), ran(wait) ? wait.ms * left : wait.ms);
   add_one({CulpritKind::steal, ""}, stolen);
+  if (waiting == nullptr) return;
+  const std::size_t most = std::clamp(kMostNames / waiting_.size(), kLeastNamesOfOne, kMostNamesOfOne);
+  // With room for some more, so that not each reading of a crowd does this.
+  if (waiting->blames.size() > most + kCulpritKinds) waiting->blames = fold(waiting->blames, most * 3 / 4);
 }
 
 void BlameLedger::forget(const std::string& subject, const std::set<std::string>& kept) {
@@ -147,7 +219,7 @@ Blames BlameLedger::of(const std::string& subject) const {
     if (id != subject && waiting.service != subject) continue;
     for (const auto& [culprit, ms] : waiting.blames) sum[culprit] += ms;
   }
-  return sum;
+  return fold(sum, kMostNamesOfOne);
 }
 
 }  // namespace berth::daemon

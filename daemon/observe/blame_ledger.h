@@ -52,13 +52,20 @@ using BlameWorkloads = std::map<std::uint64_t, BlameWorkload>;  // by the cgroup
 // Milliseconds of waits, by culprit.
 using Blames = std::map<CulpritName, double>;
 
+// The same with `most` names at most, not counting kinds without names. Cgroups that lie beside each other
+// share the room evenly, and leave what they do not need. Where a cgroup has more names below it than its
+// share, the heaviest keep theirs, and the others count for that cgroup. So a crowd below one cgroup takes no
+// name outside, and is seen there as a whole.
+Blames fold(const Blames& blames, std::size_t most);
+
 // Gives names to culprits, and adds up the waits. It is limited, whatever users do: they name cgroups.
 class BlameLedger {
  public:
-  // Names kept of a waiting workload, below each cgroup of the first and of the second level. Others count
-  // for that cgroup.
-  static constexpr std::size_t kMostBelowFirst = 256;
-  static constexpr std::size_t kMostBelowSecond = 64;
+  // Names kept of all waiting workloads, and of one, or of one answer: from the least, where many wait, to
+  // the most.
+  static constexpr std::size_t kMostNames = 16384;
+  static constexpr std::size_t kLeastNamesOfOne = 64;
+  static constexpr std::size_t kMostNamesOfOne = 1024;
   // Workloads that are kept; one that is gone goes first.
   static constexpr std::size_t kMostWaiting = 256;
 
@@ -90,12 +97,10 @@ class BlameLedger {
   struct Waiting {
     std::string service;
     Blames blames;
-    std::map<std::string, std::size_t> below;  // names by the first component, and by the first two
   };
   static CulpritName name_of(const Reading::Wait& wait, const BlameWorkload& waits,
                              const BlameWorkloads& workloads);
   Waiting* entry_of(const BlameWorkload& workload, const BlameWorkloads& workloads);
-  static void count(Waiting& waiting, CulpritName culprit, double ms);
 
   std::map<std::string, Waiting> waiting_;  // by the workload's id
   std::array<double, kCulpritKinds> seconds_{};
