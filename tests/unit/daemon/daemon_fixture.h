@@ -17,6 +17,10 @@
 
 namespace berth::daemon::test {
 
+inline constexpr const char* kObserve = "mode = \"observe\"\n";
+inline constexpr const char* kEnforce = "mode = \"enforce\"\n";
+inline const TrialCaller kTrialCaller{"1/:1.7", 123, 0};
+
 class DaemonFixture : public testing::Test {
  protected:
   void configure(const std::string& head) { node.configure(head + kMixedLoad); }
@@ -34,6 +38,15 @@ class DaemonFixture : public testing::Test {
   void tick() {
     now = now + 1;
     daemon->tick();
+  }
+  // Begins a trial of kTrialCaller, and takes that side of it, if one is named.
+  void begin_trial(const char* side = nullptr, double lease_s = 10, const std::string& a = kObserve,
+                   const std::string& b = kEnforce) {
+    const auto begun = daemon->control().begin_trial(kTrialCaller, a, b);
+    ASSERT_TRUE(begun) << begun.error().message();
+    if (side == nullptr) return;
+    const auto used = daemon->control().use_trial_side(kTrialCaller.key, side, lease_s);
+    ASSERT_TRUE(used) << used.error().message();
   }
   void load_node() {
     node.add_group("web/a");

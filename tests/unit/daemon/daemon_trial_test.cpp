@@ -13,9 +13,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kObserve = "mode = \"observe\"\n";
-constexpr const char* kEnforce = "mode = \"enforce\"\n";
-const TrialCaller kCaller{"1/:1.7", 123, 0};
+using test::kEnforce;
+using test::kObserve;
+using test::kTrialCaller;
+
 const TrialCaller kAnother{"1/:1.8", 124, 1000};
 
 class TrialTest : public test::DaemonFixture {
@@ -24,11 +25,19 @@ class TrialTest : public test::DaemonFixture {
 
   Control& control() { return daemon->control(); }
   std::string refusal(const std::string& a, const std::string& b) {
-    const auto begun = control().begin_trial(kCaller, a, b);
+    const auto begun = control().begin_trial(kTrialCaller, a, b);
     return begun ? "" : begun.error().message();
   }
+  // Begins with a tick, and a trial with that side; returns the pin before it.
+  std::string start_trial(const char* side, double lease_s = 10) {
+    start();
+    tick();
+    const std::string before = pin("web/a");
+    begin_trial(side, lease_s);
+    return before;
+  }
   model::Result<void> use(const char* side, double lease_s = 10) {
-    return control().use_trial_side(kCaller.key, side, lease_s);
+    return control().use_trial_side(kTrialCaller.key, side, lease_s);
   }
   json status() { return json::parse(control().status_json()); }
   json trial() { return status()["trial"]; }
@@ -50,7 +59,7 @@ TEST_F(TrialTest, ASideIsInForceUntilTheOther) {
   start();
   ticks(2);
   const std::string before = pin("web/a");
-  const auto begun = control().begin_trial(kCaller, kObserve, kEnforce);
+  const auto begun = control().begin_trial(kTrialCaller, kObserve, kEnforce);
   ASSERT_TRUE(begun) << begun.error().message();
   EXPECT_EQ(json::parse(*begun)["differs"],
             json::parse(R"([{"key":"mode","a":"\"observe\"","b":"\"enforce\""}])"));
@@ -66,16 +75,12 @@ TEST_F(TrialTest, ASideIsInForceUntilTheOther) {
   ticks();
   EXPECT_EQ(control().mode(), "observe");
   EXPECT_EQ(pin("web/a"), before);
-  ASSERT_TRUE(control().end_trial(kCaller.key, false));
+  ASSERT_TRUE(control().end_trial(kTrialCaller.key, false));
   expect_as_before(before);
 }
 
 TEST_F(TrialTest, ALeaseThatRunsOutEndsIt) {
-  start();
-  tick();
-  const std::string before = pin("web/a");
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b", 10));
+  const std::string before = start_trial("b", 10);
   ticks(9);
   EXPECT_EQ(control().mode(), "enforce");
   ticks(2);
@@ -85,7 +90,7 @@ TEST_F(TrialTest, ALeaseThatRunsOutEndsIt) {
 
 TEST_F(TrialTest, ATrialWithoutAFirstWindowEnds) {
   start();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
+  begin_trial();
   EXPECT_TRUE(trial()["side"].is_null());
   now = now + Trial::kFirstLease_s;
   tick();
@@ -93,23 +98,16 @@ TEST_F(TrialTest, ATrialWithoutAFirstWindowEnds) {
 }
 
 TEST_F(TrialTest, ACallerThatLeavesEndsIt) {
-  start();
-  tick();
-  const std::string before = pin("web/a");
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
+  const std::string before = start_trial("b");
   ticks();
   control().caller_left(kAnother.key);
   EXPECT_FALSE(trial().is_null());
-  control().caller_left(kCaller.key);
+  control().caller_left(kTrialCaller.key);
   expect_as_before(before);
 }
 
 TEST_F(TrialTest, AReloadEndsItAndTheFileCounts) {
-  start();
-  tick();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
+  start_trial("b");
   ticks();
   ASSERT_TRUE(control().reload());
   EXPECT_EQ(control().mode(), "observe");
@@ -119,22 +117,18 @@ TEST_F(TrialTest, AReloadEndsItAndTheFileCounts) {
 
 TEST_F(TrialTest, AReloadThatFailsDoesNotEndIt) {
   start();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
+  begin_trial();
   node.configure("nonsense");
   EXPECT_FALSE(control().reload());
   EXPECT_FALSE(trial().is_null());
 }
 
 TEST_F(TrialTest, AModeOrARestoreOfSomebodyElseEndsIt) {
-  start();
-  tick();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("a"));
+  start_trial("a");
   ASSERT_TRUE(control().set_mode("enforce"));
   EXPECT_TRUE(trial().is_null());
   EXPECT_EQ(control().mode(), "enforce");
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
+  begin_trial("b");
   ASSERT_TRUE(control().restore());
   EXPECT_TRUE(trial().is_null());
   EXPECT_EQ(control().mode(), "observe");
@@ -145,11 +139,10 @@ TEST_F(TrialTest, TheModeThatStoodComesBackThoughTheFileHasAnother) {
   ASSERT_TRUE(control().set_mode("enforce"));
   ticks();
   const std::string pinned = pin("web/a");
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, ""));
-  ASSERT_TRUE(use("a"));
+  begin_trial("a", 10, kObserve, "");
   ticks();
   EXPECT_EQ(control().mode(), "observe");
-  ASSERT_TRUE(control().end_trial(kCaller.key, false));
+  ASSERT_TRUE(control().end_trial(kTrialCaller.key, false));
   EXPECT_EQ(control().mode(), "enforce");
   ticks();
   EXPECT_EQ(pin("web/a"), pinned);
@@ -157,7 +150,7 @@ TEST_F(TrialTest, TheModeThatStoodComesBackThoughTheFileHasAnother) {
 
 TEST_F(TrialTest, ASecondTrialIsRefused) {
   start();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
+  begin_trial();
   const auto second = control().begin_trial(kAnother, kObserve, kEnforce);
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().kind(), model::ErrorKind::refused);
@@ -168,11 +161,8 @@ TEST_F(TrialTest, ASecondTrialIsRefused) {
 }
 
 TEST_F(TrialTest, KeptSettingsStayUntilTheNextReload) {
-  start();
-  tick();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
-  ASSERT_TRUE(control().end_trial(kCaller.key, true));
+  start_trial("b");
+  ASSERT_TRUE(control().end_trial(kTrialCaller.key, true));
   now = now + 100;
   ticks();
   EXPECT_EQ(control().mode(), "enforce");
@@ -185,11 +175,8 @@ TEST_F(TrialTest, KeptSettingsStayUntilTheNextReload) {
 }
 
 TEST_F(TrialTest, AKeptModeThatIsChosenStaysOverAReload) {
-  start();
-  tick();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
-  ASSERT_TRUE(control().end_trial(kCaller.key, true));
+  start_trial("b");
+  ASSERT_TRUE(control().end_trial(kTrialCaller.key, true));
   ASSERT_TRUE(control().set_mode("enforce"));
   ASSERT_TRUE(control().reload());
   EXPECT_EQ(control().mode(), "enforce");
@@ -199,8 +186,7 @@ TEST_F(TrialTest, NothingIsPlacedByASideBeforeItsFirstTick) {
   configure(kEnforce);
   start();
   ticks();
-  ASSERT_TRUE(control().begin_trial(kCaller, "", "[safety]\nforeign_writer = \"reassert\"\n"));
-  ASSERT_TRUE(use("b"));
+  begin_trial("b", 10, "", "[safety]\nforeign_writer = \"reassert\"\n");
   node.add_group("web/c");
   daemon->take_changes();
   daemon->place();
@@ -217,9 +203,8 @@ TEST_F(TrialTest, OnlyASideThatReassertsTakesUpWhatAnotherWriterChanged) {
   node.put("web/a", "cpuset.cpus", "7");
   ticks(cgroup::Sampler::kSettingsPeriod);
   ASSERT_EQ(control().counts().left_alone, 1U);
-  ASSERT_TRUE(control().begin_trial(kCaller, "[interference]\nisolation = \"cores\"\n",
-                                    "[safety]\nforeign_writer = \"reassert\"\n"));
-  ASSERT_TRUE(use("a"));
+  begin_trial("a", 10, "[interference]\nisolation = \"cores\"\n",
+              "[safety]\nforeign_writer = \"reassert\"\n");
   tick();
   EXPECT_EQ(control().counts().left_alone, 1U);
   ASSERT_TRUE(use("b"));
@@ -258,7 +243,7 @@ TEST_F(TrialTest, AHostThatCannotEnforceSaysSoAtOnce) {
 
 TEST_F(TrialTest, AnotherSideOrLeaseIsRefusedWithoutEffect) {
   start();
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
+  begin_trial();
   EXPECT_EQ(use("c").error().kind(), model::ErrorKind::invalid_input);
   EXPECT_EQ(use("b", 0).error().kind(), model::ErrorKind::invalid_input);
   EXPECT_EQ(use("b", 1e9).error().kind(), model::ErrorKind::invalid_input);
@@ -266,11 +251,7 @@ TEST_F(TrialTest, AnotherSideOrLeaseIsRefusedWithoutEffect) {
 }
 
 TEST_F(TrialTest, AStopPutsEverythingBack) {
-  start();
-  tick();
-  const std::string before = pin("web/a");
-  ASSERT_TRUE(control().begin_trial(kCaller, kObserve, kEnforce));
-  ASSERT_TRUE(use("b"));
+  const std::string before = start_trial("b");
   ticks();
   daemon->stop();
   EXPECT_EQ(pin("web/a"), before);

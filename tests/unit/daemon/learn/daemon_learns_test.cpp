@@ -219,12 +219,10 @@ TEST_F(DaemonLearns, NothingIsLearnedInATrial) {
     return json::parse(daemon->control().profiles_json())["profiles"];
   };
   ASSERT_TRUE(test::eventually([&] { return !work().empty(); }));
-  const TrialCaller caller{"1/:1.7", 1, 0};
-  ASSERT_TRUE(daemon->control().begin_trial(caller, "mode = \"observe\"", "mode = \"enforce\""));
-  ASSERT_TRUE(daemon->control().use_trial_side(caller.key, "b", 1000));
+  begin_trial("b", 1000);
   const json before = json::parse(daemon->control().profiles_json())["profiles"];
   for (int i = 0; i < 50; ++i) EXPECT_EQ(work(), before);
-  ASSERT_TRUE(daemon->control().end_trial(caller.key, false));
+  ASSERT_TRUE(daemon->control().end_trial(test::kTrialCaller.key, false));
   EXPECT_TRUE(test::eventually([&] { return work() != before; }));
 }
 
