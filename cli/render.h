@@ -30,6 +30,8 @@ void render_log(std::ostream& out, const Document::array_t& entries, const Style
 void render_explanation(std::ostream& out, const Document& explanation, const Style& style);
 // berth.blame/1 of one period, with the member `seconds`.
 void render_blame(std::ostream& out, const Document& blame, const Style& style);
+// The name of an element of its `culprits[]`, or words in its place. Not yet printable.
+std::string culprit_text(const Document& culprit);
 // berth.restore/1.
 void render_restore(std::ostream& out, const Document& report, const Style& style);
 

@@ -34,6 +34,11 @@ std::string who(const std::string& kind) {
 
 }  // namespace
 
+std::string culprit_text(const Document& culprit) {
+  const std::string name = text_of(culprit, "name");
+  return name.empty() ? who(text_of(culprit, "kind")) : name;
+}
+
 void render_blame(std::ostream& out, const Document& blame, const Style& style) {
   const std::string service = printable(text_of(blame, "service"));
   const double seconds = number_of(blame, "seconds").value_or(0);
@@ -49,11 +54,10 @@ void render_blame(std::ostream& out, const Document& blame, const Style& style) 
               "  ");
   for (const Document& culprit : list_of(blame, "culprits")) {
     const std::string kind = text_of(culprit, "kind");
-    const std::string name = text_of(culprit, "name");
     const double ms = number_of(culprit, "ms").value_or(0);
     const double share = ms / waited_ms;
     const bool avoidable = kind == "best-effort" || kind == "cgroup" || kind == "quota";
-    table.add({printable(name.empty() ? who(kind) : name), printable(kind), format_number(ms, 1),
+    table.add({printable(culprit_text(culprit)), printable(kind), format_number(ms, 1),
                Cell(format_share(share), share >= 0.2 && avoidable ? Colour::yellow : Colour::none)});
   }
   table.print(out, style);

@@ -12,7 +12,6 @@ namespace berth::cli {
 
 namespace {
 
-using trial::Change;
 using trial::Row;
 using trial::Side;
 
@@ -29,25 +28,8 @@ std::optional<std::string> why_ended(const trial::Measured& measured) {
   return std::nullopt;
 }
 
-std::string change_text(const Change& change, double value) {
-  return change.relative ? fmt::format("{:+.1f} %", value * 100) : fmt::format("{:+.3g}", value);
-}
-
-std::string interval_text(const Change& change) {
-  if (!change.low || !change.high) return "-";
-  return change_text(change, *change.low) + " to " + change_text(change, *change.high);
-}
-
-std::string figure_text(const Row& row) {
-  const std::string unit = trial::unit_of(row.key.figure);
-  return trial::to_string(row.key.figure) + (unit == "us" ? std::string(" (us)") : "");
-}
-
-Cell verdict_of(const Row& row) {
-  if (row.change.blocks < trial::kFewestBlocks) return {"too few windows", Colour::dim};
-  const auto better = trial::better_side(row);
-  if (!better) return {"no difference shown", Colour::dim};
-  return {fmt::format("a difference: {} is better", trial::to_string(*better)), Colour::green};
+std::string change_text(bool relative, double value) {
+  return relative ? fmt::format("{:+.1f} %", value * 100) : fmt::format("{:+.3g}", value);
 }
 
 void render_head(std::ostream& out, const ShownTrial& shown, const Style& style) {
@@ -96,7 +78,7 @@ Document nullable(const Optional& value) {
 }
 
 Document row_document(const Row& row) {
-  const Change& change = row.change;
+  const trial::Change& change = row.change;
   const auto better = trial::better_side(row);
   return {{"service", row.key.service.empty() ? Document(nullptr) : Document(row.key.service)},
           {"figure", trial::to_string(row.key.figure)},
@@ -115,6 +97,32 @@ Document row_document(const Row& row) {
 
 }  // namespace
 
+FigureTexts texts_of(const Document& figure) {
+  const auto number = [&](const char* name) {
+    const auto value = number_of(figure, name);
+    return value ? fmt::format("{:.4g}", *value) : std::string("-");
+  };
+  const bool relative = flag_of(figure, "relative");
+  const auto change = [&](const char* name) {
+    const auto value = number_of(figure, name);
+    return value ? change_text(relative, *value) : std::string("-");
+  };
+  const std::string service = text_of(figure, "service");
+  const std::string better = text_of(figure, "better");
+  const bool few = number_of(figure, "pairs").value_or(0) < static_cast<double>(trial::kFewestBlocks);
+  const bool bounded = number_of(figure, "low") && number_of(figure, "high");
+  return {.service = service.empty() ? "(host)" : service,
+          .figure = text_of(figure, "figure") + (text_of(figure, "unit") == "us" ? " (us)" : ""),
+          .a = number("a"),
+          .b = number("b"),
+          .change = change("change"),
+          .interval = bounded ? change("low") + " to " + change("high") : "-",
+          .verdict = few              ? "too few windows"
+                     : better.empty() ? "no difference shown"
+                                      : "a difference: " + better + " is better",
+          .difference = !few && !better.empty()};
+}
+
 void render_trial(std::ostream& out, const ShownTrial& shown, const Style& style) {
   render_head(out, shown, style);
   out << "\n";
@@ -124,9 +132,9 @@ void render_trial(std::ostream& out, const ShownTrial& shown, const Style& style
     Table table({Column::name("SERVICE"), Column::text("FIGURE"), Column::figure("A"), Column::figure("B"),
                  Column::figure("B AGAINST A"), Column::text("95 % INTERVAL"), Column::text("VERDICT")});
     for (const Row& row : shown.result->rows) {
-      table.add({row.key.service.empty() ? Cell("(host)") : Cell(printable(row.key.service)),
-                 figure_text(row), fmt::format("{:.4g}", row.change.a), fmt::format("{:.4g}", row.change.b),
-                 change_text(row.change, row.change.change), interval_text(row.change), verdict_of(row)});
+      const FigureTexts texts = texts_of(row_document(row));
+      table.add({printable(texts.service), texts.figure, texts.a, texts.b, texts.change, texts.interval,
+                 Cell(texts.verdict, texts.difference ? Colour::green : Colour::dim)});
     }
     table.print(out, style);
   }

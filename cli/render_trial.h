@@ -26,6 +26,19 @@ struct ShownTrial {
   std::optional<std::string> not_undone;  // why it is not known that everything is as before
 };
 
+// An element of `figures[]` of a berth.trial/1 document, as people read it. Not yet printable.
+struct FigureTexts {
+  std::string service;  // "(host)"
+  std::string figure;   // with its unit, where the name does not tell it
+  std::string a;
+  std::string b;
+  std::string change;
+  std::string interval;
+  std::string verdict;
+  bool difference = false;
+};
+FigureTexts texts_of(const Document& figure);
+
 void render_trial(std::ostream& out, const ShownTrial& shown, const Style& style);
 Document trial_document(const ShownTrial& shown);
 

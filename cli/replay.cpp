@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/page_table.h"
 #include "cli/progress_bar.h"
 #include "cli/render_observed.h"
 #include "cli/render_replay.h"
@@ -35,6 +36,7 @@ struct ReplayArguments {
   PolicyArguments policies;
   std::optional<std::string> compare;
   std::optional<std::string> report;
+  std::vector<std::string> measured;
   std::optional<std::string> observations;
   std::uint32_t most = 20;
 };
@@ -110,7 +112,8 @@ class Replay {
                       .cut = replayed_.cut,
                       .topology = &topology,
                       .sides = {},
-                      .differences = replayed_.differences};
+                      .differences = replayed_.differences,
+                      .measured = {}};
     for (const ReplayedSide& side : replayed_.sides)
       page.sides.push_back({side.name, &side.side->figures(), &side.side->history()});
     return page;
@@ -172,6 +175,12 @@ Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
     settings.push_back(std::move(*other));
   }
 
+  std::vector<replay::PageTable> measured;
+  for (const std::string& file : arguments.measured) {
+    auto table = read_page_table(file);
+    if (!table) return tl::unexpected(table.error());
+    measured.push_back(std::move(*table));
+  }
   const auto input = open_input(arguments.file);
   if (!input) return tl::unexpected(input.error());
   const int trace = input->get();
@@ -202,7 +211,9 @@ Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
   });
   const Replayed& replayed = run.finish(*reader);
   if (report) {
-    const auto written = report->write(replay::page_html(run.page(reader->snapshot().topology)));
+    replay::Page page = run.page(reader->snapshot().topology);
+    page.measured = std::move(measured);
+    const auto written = report->write(replay::page_html(page));
     if (!written) return problem(written.error());
   }
   if (session.json) {
@@ -229,6 +240,12 @@ Action declare_replay(const Options& options) {
   const auto report =
       options.option("--report", arguments->report, "Write a page with plots, HTML that needs no network")
           .type_name("FILE");
+  const auto measured = options
+                            .option("--measured", arguments->measured,
+                                    "Show this output of trial --json or blame --json in the page, too")
+                            .type_name("FILE")
+                            .one_value()
+                            .needs(report);
   const auto most = options.option("-n", arguments->most, "Show so many decisions, the first ones")
                         .type_name("NUMBER")
                         .from_to(1, 1'000'000)
@@ -239,6 +256,7 @@ Action declare_replay(const Options& options) {
       .type_name("FILE")
       .excludes(compare)
       .excludes(report)
+      .excludes(measured)
       .excludes(most);
   return [arguments](Session& session) { return replay_file(session, *arguments); };
 }

@@ -66,7 +66,7 @@ _berthctl() {
     done
 
     case $previous in
-        --snapshot | --config | --xml | --request | --file | --compare | --report | --a | --b)
+        --snapshot | --config | --xml | --request | --file | --compare | --report | --measured | --a | --b)
             _berthctl_files
             return
             ;;
@@ -129,7 +129,7 @@ _berthctl() {
         log) options+=" --no-pager -n --since --workload --policy --kind" ;;
         watch) options+=" -n --workload --policy --kind" ;;
         record) options+=" -o --for --observations" ;;
-        replay) options+=" --no-pager --config --compare --report --observations -o -n" ;;
+        replay) options+=" --no-pager --config --compare --report --measured --observations -o -n" ;;
         set) options+=" --reset" ;;
         suggest) options+=" --no-pager --for" ;;
         check-config) options+=" --no-unit" ;;

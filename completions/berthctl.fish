@@ -77,6 +77,7 @@ complete -c berthctl -n '__berthctl_command record' -l observations -d 'Write ob
 complete -c berthctl -n '__berthctl_command replay' -l observations -r -F -d 'Write observations in place of decisions'
 complete -c berthctl -n '__berthctl_command replay' -l compare -r -F -d 'Decide with the settings of this file too'
 complete -c berthctl -n '__berthctl_command replay' -l report -r -F -d 'Write a page with plots'
+complete -c berthctl -n '__berthctl_command replay' -l measured -r -F -d 'Show what trial or blame measured in the page'
 complete -c berthctl -n '__berthctl_command replay' -s n -x -d 'Show so many decisions'
 complete -c berthctl -n '__berthctl_first_of replay' -F
 complete -c berthctl -n '__berthctl_command rank admit' -l request -r -F -d 'The request'

@@ -32,15 +32,16 @@ constexpr std::array<const char*, 2> kLineOf{"a", "b"};
 constexpr const char* kStyle = R"(
 :root{color-scheme:light dark;--fg:#1b1f24;--bg:#fff;--mut:#67707b;--grid:#d9dde2;--a:#1864ab;--b:#c2410c}
 @media(prefers-color-scheme:dark){:root{--fg:#e6e8eb;--bg:#15181c;--mut:#9aa3ad;--grid:#30363d;--a:#74b3f0;--b:#f29c68}}
-body{font:14px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:980px;margin:2em auto;padding:0 1em}
+body{font:14px/1.45 system-ui,sans-serif;color:var(--fg);background:var(--bg);max-width:980px;margin:2em auto;padding:0 1em;overflow-wrap:anywhere}
 h1{font-size:1.5em;margin:0}h2{font-size:1.1em;margin:1.8em 0 .3em}p{margin:.3em 0}.m{color:var(--mut)}
 .w{border-left:4px solid var(--b);padding-left:.7em}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{text-align:left;padding:.15em .8em .15em 0;border-bottom:1px solid var(--grid);vertical-align:top}
-td.n,th.n{text-align:right}svg{width:100%;height:auto;display:block}
+td.n,th.n{text-align:right}td.n{white-space:nowrap}svg{width:100%;height:auto;display:block}
 .t{font-size:10px;fill:var(--mut)}.g{stroke:var(--grid);stroke-width:1}
 polyline{fill:none;stroke-width:1.4}.a{stroke:var(--a)}.b{stroke:var(--b)}.c{stroke:var(--mut)}
 path.a{fill:var(--a)}path.b{fill:var(--b)}.ka{color:var(--a)}.kb{color:var(--b)}
+.s{width:20%}.s i{display:block;height:.8em;margin-top:.3em;background:var(--a)}
 .k i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}.k span{margin-right:1em;white-space:nowrap}
 )";
 
@@ -328,6 +329,32 @@ std::string stragglers_section(const Page& page) {
   return text;
 }
 
+std::string measured_section(const PageTable& table) {
+  std::string text = fmt::format("<h2>{}</h2>", html_text(table.title));
+  for (const std::string& note : table.notes) text += fmt::format("<p>{}</p>", html_text(note));
+  if (table.rows.empty()) return text;
+  text += "<table><tr>";
+  for (const auto& column : table.columns)
+    text += fmt::format("<th{}>{}", column.figure ? R"( class="n")" : "", html_text(column.name));
+  const bool bars = table.bars.size() == table.rows.size();
+  if (bars) text += "<th>";
+  for (std::size_t row = 0; row < std::min(table.rows.size(), kMostRows); ++row) {
+    text += "<tr>";
+    for (std::size_t at = 0; at < std::min(table.columns.size(), table.rows[row].size()); ++at) {
+      text += fmt::format("<td{}>{}", table.columns[at].figure ? R"( class="n")" : "",
+                          html_text(table.rows[row][at]));
+    }
+    if (bars) {
+      text += fmt::format(R"(<td class="s"><i style="width:{:.1f}%"></i>)",
+                          100 * std::clamp(table.bars[row], 0.0, 1.0));
+    }
+  }
+  text += "</table>";
+  if (table.rows.size() > kMostRows)
+    text += fmt::format(R"(<p class="m">{} more.</p>)", table.rows.size() - kMostRows);
+  return text;
+}
+
 std::string differences_section(const Page& page) {
   if (page.differences == nullptr) return "";
   const Differences& differences = *page.differences;
@@ -389,6 +416,7 @@ std::string page_html(const Page& page) {
   text +=
       fmt::format("<title>Replay of {}</title><style>{}</style></head><body>", html_text(page.host), kStyle);
   text += head(page) + figures_table(page) + key_of_sides(page);
+  for (const PageTable& table : page.measured) text += measured_section(table);
   if (page.ticks > 0 && page.topology != nullptr) {
     using Point = Series::Point;
     text += plot(page, "Memory pressure: time in which all tasks stalled", " %", false,

@@ -20,6 +20,19 @@ struct PageSide {
   const History* history = nullptr;
 };
 
+// What was measured on the host itself, as text.
+struct PageTable {
+  struct Column {
+    std::string name;
+    bool figure = false;
+  };
+  std::string title;
+  std::vector<std::string> notes;
+  std::vector<Column> columns;
+  std::vector<std::vector<std::string>> rows;
+  std::vector<double> bars;  // one for each row, 0 to 1; or none
+};
+
 struct Page {
   std::string host;
   double begun = 0;  // of the first tick, epoch seconds
@@ -29,6 +42,7 @@ struct Page {
   const model::Topology* topology = nullptr;
   std::vector<PageSide> sides;               // one or two
   const Differences* differences = nullptr;  // with two sides
+  std::vector<PageTable> measured;
 };
 
 // The page as one HTML document. It loads nothing and runs no script. Names in it come from workloads, and

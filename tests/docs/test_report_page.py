@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -58,6 +59,24 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 pytestmark = pytest.mark.skipif(not shutil.which("chromedriver"), reason="there is no chromedriver here (Debian: chromium-driver)")
 
 
+# What trial and blame print on a host with a kernel of its own; names of services and cgroups may be long.
+LONG = "system.slice/" + "/".join(["a-long-name-of-a-service-without-any-break"] * 4)
+MEASURED = {
+    "trial.json": {
+        "schema": "berth.trial/1", "a": "observe.toml", "b": "enforce.toml", "windows": 14, "order": ["a", "b"] * 7, "window_s": 20,
+        "differs": [{"key": "mode", "a": '"observe"', "b": '"enforce"'}],
+        "figures": [
+            {"service": service, "figure": "runq-p99", "unit": "us", "pairs": 7, "a": 812.5, "b": 97.25, "relative": True, "change": -0.88,
+             "low": -0.91, "high": -0.83, "difference": True, "better": "b"} for service in (None, LONG)
+        ],
+    },
+    "blame.json": {
+        "schema": "berth.blame/1", "service": NGINX, "workloads": [LONG], "time": 1.79e9, "seconds": 10, "waited_ms": 400,
+        "culprits": [{"kind": "cgroup", "name": LONG, "ms": 300}, {"kind": "quota", "name": None, "ms": 100}],
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report about a few seconds of a host of files, with two configurations compared."""
@@ -65,12 +84,15 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     host = FileHost(root, BERTHCTL, BERTHD, f'mode = "enforce"\n{rules()}')
     for workload in (f"system.slice/{NGINX}", f"system.slice/{BACKUP}", CONTAINER):
         host.files.add_group(workload)
+    for name, document in MEASURED.items():
+        (root / name).write_text(json.dumps(document))
     host.start()
     try:
         host.wait_for(f"berthctl log -n 20 | grep -q '{NGINX} now runs on'", "the first pins")
         made = host.run(
             "berthctl record --for 3s -o day.zst && { echo 'interference.weighting = \"overlap\"'; cat host/berth.toml; } >other.toml"
             " && berthctl replay day.zst --config host/berth.toml --compare other.toml --report page.html"
+            + "".join(f" --measured {name}" for name in MEASURED)
         )
         assert made.returncode == 0, made
     finally:
@@ -107,6 +129,14 @@ def test_everything_lies_where_it_is_seen(browser: webdriver.Chrome, width: int)
     assert browser.execute_script("return document.querySelectorAll('svg').length") >= 5
     assert browser.execute_script(MISPLACED) == []
     assert browser.execute_script(TOO_WIDE) <= 0
+
+
+def test_what_was_measured_has_its_tables(browser: webdriver.Chrome) -> None:
+    texts = browser.execute_script("return [...document.querySelectorAll('table')].map(table => table.innerText)")
+    assert any("a difference: b is better" in text and "-91.0 % to -83.0 %" in text for text in texts), texts
+    assert any(LONG in text and "75 %" in text for text in texts), texts
+    widths = browser.execute_script("return [...document.querySelectorAll('.s i')].map(bar => bar.getBoundingClientRect().width)")
+    assert len(widths) == 2 and widths[0] == pytest.approx(3 * widths[1], rel=0.05) and widths[1] > 0
 
 
 @pytest.mark.parametrize("scheme", ("light", "dark"))

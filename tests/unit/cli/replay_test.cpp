@@ -90,6 +90,46 @@ TEST_F(ReplayCommand, WritesAReport) {
   expect_complaint(run_shell("berthctl replay " + trace + " --report -"), 2, "a file of its own");
 }
 
+TEST_F(ReplayCommand, ThePageShowsWhatTrialAndBlameMeasured) {
+  const std::string trace = file("a.zst", trace::test::record(20));
+  const json figure{{"service", "web"}, {"figure", "runq-p99"}, {"unit", "us"},       {"pairs", 7},
+                    {"a", 400.0},       {"b", 100.0},           {"relative", true},   {"change", -0.75},
+                    {"low", -0.8},      {"high", -0.7},         {"difference", true}, {"better", "b"}};
+  const std::string trial = file("trial.json", json{{"schema", "berth.trial/1"},
+                                                    {"a", "observe.toml"},
+                                                    {"b", "enforce.toml"},
+                                                    {"windows", 14},
+                                                    {"figures", {figure}}}
+                                                   .dump());
+  const auto blamed = [&](const std::string& service) {
+    return file(service + ".json", json{{"schema", "berth.blame/1"},
+                                        {"service", service},
+                                        {"waited_ms", 400},
+                                        {"culprits",
+                                         {{{"kind", "cgroup"}, {"name", "<b>crowd"}, {"ms", 300}},
+                                          {{"kind", "quota"}, {"name", nullptr}, {"ms", 100}}}}}
+                                       .dump());
+  };
+  const std::string page = (directory_ / "page.html").string();
+  const std::string replayed = "berthctl replay " + trace;
+  const Ran ran = run_shell(replayed + " --report " + page + " --measured " + trial + " --measured " +
+                            blamed("web") + " --measured " + blamed("database"));
+  EXPECT_EQ(ran.exit, 0) << ran.err;
+  const std::string html = text_of("page.html");
+  for (const char* part : {"trial of a (observe.toml) and b (enforce.toml)", "-75.0 %", "-80.0 % to -70.0 %",
+                           "a difference: b is better", "waits of web", "waits of database", "&lt;b&gt;crowd",
+                           "75 %", "width:75.0%", "none: its quota was used up"})
+    EXPECT_THAT(html, HasSubstr(part));
+  // Another document costs no replay, and leaves no page.
+  const std::string other = (directory_ / "other.html").string();
+  for (const std::string& wrong : {trace, file("snapshot.json", R"({"schema": "berth.snapshot/1"})")}) {
+    expect_complaint(run_shell(replayed + " --report " + other + " --measured " + wrong), 2,
+                     "berthctl trial --json");
+  }
+  EXPECT_FALSE(std::filesystem::exists(other));
+  expect_complaint(run_shell(replayed + " --measured " + trial), 2, "--report");
+}
+
 TEST_F(ReplayCommand, ThePageReplacesNoFileAndFollowsNoLink) {
   const std::string trace = file("a.zst", trace::test::record(100));
   const std::string other = file("other", "as it was");

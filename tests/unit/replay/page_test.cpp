@@ -60,6 +60,7 @@ class PageTest : public ::testing::Test {
     page.sides = {{kEvil, &first.figures(), &first.history()},
                   {"other.toml", &second.figures(), &second.history()}};
     page.differences = &differences;
+    page.measured = {{kEvil, {kEvil}, {{kEvil}, {"ms", true}}, {{kEvil, "1"}}, {0.5}}};
   }
 
   static policies::PolicySettings evicting() {
@@ -103,6 +104,14 @@ TEST_F(PageTest, TakesNamesAsTextAndLoadsNothing) {
       << html.substr(0, 500);
   EXPECT_EQ(html.find("http://"), std::string::npos);
   EXPECT_EQ(html.find("https://"), std::string::npos);
+}
+
+TEST_F(PageTest, AMeasuredTableHasALimitedNumberOfRows) {
+  page.measured[0].rows.assign(5000, {"culprit", "1"});
+  page.measured[0].bars.assign(5000, 0.1);
+  const std::string html = page_html(page);
+  EXPECT_EQ(count(html, "<td>culprit"), 200U);
+  EXPECT_THAT(html, HasSubstr("4800 more."));
 }
 
 TEST_F(PageTest, OfOneSideHasNoComparison) {
