@@ -92,7 +92,7 @@ std::optional<std::string> Senses::why_kernel_cannot_count(const Setup& setup) {
 void Senses::follow_blame(double now) {
   if (!sampling_begun_ || !blame_.is_needed()) return;
   std::vector<std::string> messages;
-  blame_.follow(observer_->snapshot().workloads, now, messages);
+  blame_.follow(observer_->snapshot().workloads, observer_->kernel().after_switch(), now, messages);
   for (const auto& message : messages) os::log_warning("{}", message);
 }
 

@@ -90,7 +90,7 @@ Switch::Switch(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Switch::~Switch() = default;
 
 Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options& options,
-                                              const Counters* counters) {
+                                              const Counters* counters, int after) {
   auto state = std::make_unique<State>();
   const int cpus = libbpf_num_possible_cpus();
   if (cpus <= 0) return model::fail(model::Error::from_errno(-cpus, "counting the possible CPUs"));
@@ -116,6 +116,7 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
          {programs.maps.counter0, programs.maps.counter1, programs.maps.counter2, programs.maps.counter3}) {
       bpf_map__set_max_entries(set, state->cpus);
     }
+    if (after >= 0) bpf_map__reuse_fd(programs.maps.after, after);
   });
   if (!loaded) return model::fail(std::move(loaded.error()));
   state->programs = std::move(*loaded);

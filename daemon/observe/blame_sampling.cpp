@@ -61,7 +61,7 @@ bool BlameSampling::is_wanted(double now) const {
          });
 }
 
-void BlameSampling::follow(const std::vector<model::Workload>& workloads, double now,
+void BlameSampling::follow(const std::vector<model::Workload>& workloads, int after_switch, double now,
                            std::vector<std::string>& messages) {
   std::erase_if(questions_,
                 [&](const auto& question) { return now - question.second.asked_at >= linger_s_; });
@@ -72,6 +72,7 @@ void BlameSampling::follow(const std::vector<model::Workload>& workloads, double
   load(now, messages);
   if (!blamer_) return;
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  blamer_->run_after(after_switch);
   choose(workloads, now);
   read();
   read_cpu_s_ += os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before;

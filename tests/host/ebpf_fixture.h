@@ -7,17 +7,23 @@
 #include "tests/host/real_tree.h"
 #include "tests/patience.h"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include <bpf/bpf.h>
 #include <gtest/gtest.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 namespace berth::ebpf::test {
@@ -60,10 +66,29 @@ inline void pin(pid_t pid, int cpu) {
   if (sched_setaffinity(pid, sizeof(set), &set) != 0) throw std::runtime_error("sched_setaffinity");
 }
 
+// What this machine lacks to load any of the programs; nullopt where it lacks nothing. All else that keeps
+// one from being loaded is a fault of the program.
+inline std::optional<std::string> no_bpf() {
+  utsname kernel{};
+  int version = 0;
+  int patch = 0;
+  if (uname(&kernel) != 0 || std::sscanf(kernel.release, "%d.%d", &version, &patch) != 2)
+    throw std::runtime_error("uname");
+  if (version < 6 || (version == 6 && patch < 1))
+    return std::string("the programs need Linux 6.1, this is ") + kernel.release;
+  if (!std::filesystem::exists("/sys/kernel/btf/vmlinux")) return "the kernel has no BTF";
+  const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "berth_host", sizeof(__u32), sizeof(__u64), 1, nullptr);
+  if (map < 0 && (errno == ENOSYS || errno == EPERM))
+    return std::string("this machine lets nobody use BPF: bpf(2): ") + std::strerror(errno);
+  if (map >= 0) close(map);
+  return std::nullopt;
+}
+
 class EbpfHost : public ::testing::Test {
  protected:
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "needs root";
+    if (const auto why = no_bpf()) GTEST_SKIP() << *why;
     logs = (std::filesystem::temp_directory_path() / "berth-ebpf-XXXXXX").string();
     ASSERT_TRUE(mkdtemp(logs.data()));
     tree = std::make_unique<RealTree>();
@@ -85,12 +110,8 @@ class EbpfHost : public ::testing::Test {
                     {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}}};
     return made;
   }
-  // If the machine cannot load the programs, these tests cannot run; the test says so in words.
   void start(const Options& with) {
     auto started = Collector::start(with);
-    if (!started && started.error().kind() == model::ErrorKind::unavailable) {
-      GTEST_SKIP() << started.error().message();
-    }
     ASSERT_TRUE(started) << started.error().message();
     collector = std::move(*started);
   }

@@ -58,7 +58,7 @@ TEST_F(EbpfHost, AParentsSubtreeHoldsItsChildren) {
 TEST_F(EbpfHost, CgroupsThatComeAndGoAreToldInOrder) {
   start(options());
   if (!collector) return;
-  if (collector->events_fd() < 0) GTEST_SKIP() << "no events here";
+  ASSERT_GE(collector->events_fd(), 0) << "the program of events was refused";
   collector->take_events();
   tree->make("new");
   const std::uint64_t id = inode(tree->path("new"));

@@ -36,6 +36,8 @@ class Process {
   explicit Process(Work work) : pid_(fork()) {
     if (pid_ < 0) throw std::runtime_error(std::string("fork: ") + std::strerror(errno));
     if (pid_ > 0) return;
+    // A BPF link that it inherited would stay attached as long as it lives.
+    close_range(3, ~0U, 0);
     while (true) work();
   }
   Process() : Process([] { pause(); }) {}
