@@ -2,6 +2,7 @@
 #include "cli/render.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -118,6 +119,17 @@ void render_owned_cpus(const Line& line, const Document& status) {
               [](const Document& item) { return text_of(item, "reason"); });
 }
 
+// Work that no rule names, while instances own vCPUs.
+void render_others(const Line& line, const Document& others) {
+  const std::string cpus = text_of(others, "cpus");
+  if (cpus.empty()) return;
+  line("other work",
+       fmt::format("{} on vCPUs {}, {} not confined",
+                   model::count_text(list_of(others, "confined").size(), "cgroup"), cpus,
+                   list_of(others, "unconfined").size()),
+       Colour::none);
+}
+
 void render_unused_rules(const Line& line, const Document& config) {
   render_some(line, list_of(config, "unused_rules"), "unused rule", "berthctl status --json",
               [](const Document& item) {
@@ -214,6 +226,7 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
   render_owned_cpus(line, status);
+  render_others(line, member(status, "others"));
   render_unplaceable(line, status);
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),

@@ -29,7 +29,7 @@ std::vector<LogEntry> Enforcement::follow(double now) {
 }
 
 std::vector<LogEntry> Enforcement::check(double now) {
-  return enforcer_->check(observer_.readings(), observer_.found(), observer_.groups(),
+  return enforcer_->check(observer_.readings(), observer_.found(), observer_.groups(), observer_.others(),
                           setup_.settings.foreign_writer, now);
 }
 
@@ -88,7 +88,8 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, po
 
 std::vector<LogEntry> Enforcement::apply(const model::Plan& plan, Enforcer::Extent extent) {
   const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
-  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(), budget, extent);
+  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(),
+                          observer_.others(), budget, extent);
 }
 
 std::vector<LogEntry> Enforcement::move_interrupts(const model::Plan& plan, double now) {

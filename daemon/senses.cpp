@@ -22,6 +22,8 @@ void follow_settings(Observer& observer, const config::Settings& settings) {
   observer.want(Attribute::memory_nodes, policies.placement.memory_nodes);
   observer.want(Attribute::cpu_idle,
                 policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
+  observer.want_others(policies.interference.others == policies::Others::confine,
+                       policies.interference.isolation);
   observer.want(Attribute::cpu_burst, policies.quota.lift || policies.quota.burst);
 }
 

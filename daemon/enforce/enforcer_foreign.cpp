@@ -38,8 +38,15 @@ bool is_set_up(const cgroup::FoundWorkload& target, Attribute attribute, const H
 }  // namespace
 
 std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const Found& found,
-                                      const Groups& groups, config::ForeignWriter on_foreign, double now) {
+                                      const Groups& groups, const Others& others,
+                                      config::ForeignWriter on_foreign, double now) {
   std::vector<LogEntry> entries;
+  for (const auto& [id, group] : others) {
+    if (!group.cpus || !is_other(id) || grounds_.contains(id)) continue;
+    const Held* held = find_held(holdings_.of(Attribute::cpus), id);
+    if (held == nullptr || held->cgroup_id != group.target.cgroup->id()) continue;
+    judge_value(group.target, *group.cpus, on_foreign, now, entries);
+  }
   for (const auto& [id, group] : groups) {
     if (!group.priority) continue;
     const Held* held = find_held(holdings_.of(Attribute::cpu_idle), id);
@@ -182,9 +189,10 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
       fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
                   entry.new_value, entry.old_value);
   const bool lifted = holdings_.of(attribute).at(id).cause == model::HeldCause::lifted;
-  const bool priority = attribute == Attribute::cpu_idle && !is_users_best_effort(target) &&
-                        on_foreign != config::ForeignWriter::reassert;
-  if (lifted || priority || attribute == Attribute::cpu_burst) {
+  const bool group = (attribute == Attribute::cpu_idle && !is_users_best_effort(target)) ||
+                     (attribute == Attribute::cpus && is_other(id));
+  const bool left = group && on_foreign != config::ForeignWriter::reassert;
+  if (lifted || left || attribute == Attribute::cpu_burst) {
     // No policy needs these, so the owner need not give up the pin for another one.
     entry.reason =
         what + "; that is left alone until the workload restarts, a reload, or enforcing begins again";

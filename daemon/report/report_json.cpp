@@ -251,6 +251,12 @@ std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const st
   return warnings;
 }
 
+json others_json(const model::OtherWork& others) {
+  return {{"cpus", others.cpus.to_string()},
+          {"confined", others.confined},
+          {"unconfined", unplaceable_list(others.unconfined)}};
+}
+
 std::string status_json(const StatusReport& report) {
   json capabilities = json::array();
   for (const auto& capability : report.capabilities) {
@@ -287,6 +293,7 @@ std::string status_json(const StatusReport& report) {
        {"best_effort_cpus", report.best_effort_cpus},
        {"unplaceable", unplaceable_list(report.unplaceable)},
        {"owned_cpus", owned_list(report.owned_cpus)},
+       {"others", others_json(report.others)},
        {"warnings", warning_list(report.warnings)},
        {"reserved_cpus", report.reserved.to_string()},
        {"shared_reserved_cpus", report.shared_reserved.to_string()},

@@ -89,7 +89,8 @@ struct StatusReport {
   // Of the last plan; of workloads that berth leaves alone with that reason.
   std::vector<model::WorkloadFinding> unplaceable;
   std::vector<model::OwnedCpus> owned_cpus;     // by other programs
-  std::vector<model::ServiceWarning> warnings;  // of the last plan
+  model::OtherWork others;                      // of the last plan
+  std::vector<model::ServiceWarning> warnings;  // likewise
   // Of interference.reserved_cpus, likewise: kept from best-effort work, not kept from it, not there.
   model::CpuSet reserved;
   model::CpuSet shared_reserved;

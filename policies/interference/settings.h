@@ -22,6 +22,9 @@ enum class InterruptPlaces { leave, move };
 // Whether best-effort work is kept off `reserved_cpus` as well.
 enum class Reserved { strict, shared };
 
+// Whether work beside all workloads is kept off vCPUs that instances own (docs/decisions/pinning.md).
+enum class Others { confine, leave };
+
 // The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
 // docs/decisions/interference.md.
 struct InterferenceSettings {
@@ -34,6 +37,7 @@ struct InterferenceSettings {
   model::CpuSet reserved_cpus{};
   Reserved reserved = Reserved::strict;
   InterruptPlaces interrupts = InterruptPlaces::leave;
+  Others others = Others::confine;
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};
