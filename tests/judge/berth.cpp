@@ -68,10 +68,10 @@ void Berth::decide(Kernel& kernel, const std::vector<Reading>& readings) {
   for (int number = 0; number < host_.groups(); ++number) {
     const model::Workload& workload = snapshot_.workloads[number];
     Group group = kernel.group(number);
-    const bool anywhere = workload.cpus.empty() || (batch_anywhere_ && host_.is_batch(number));
-    const model::CpuSet& cpus = anywhere ? snapshot_.topology.all() : workload.cpus;
+    const model::CpuSet& cpus = workload.cpus.empty() ? snapshot_.topology.all() : workload.cpus;
     CpuMask mask;
     for (const int cpu : cpus) mask.set(static_cast<std::size_t>(cpu));
+    if (host_.is_batch(number) && !batch_pins_.empty()) mask = batch_pins_[number - host_.services.size()];
     const auto* batch = model::find_group(snapshot_, workload.id);
     const auto priority = batch != nullptr ? batch->held : std::nullopt;
     const bool idle = priority == model::LowPriority::idle;

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::judge {
@@ -27,8 +28,8 @@ class Berth {
   Berth(const Host& host, const policies::InterferenceSettings& settings,
         const std::map<std::string, model::ServiceProfile>& learned = {}, bool learns = false);
 
-  // From here on, pins of the batch are not carried out: what berth's priority does without its walls.
-  void leave_batch_anywhere() { batch_anywhere_ = true; }
+  // From here on, these are the pins of the batch, by its groups, whatever berth plans.
+  void pin_batch(std::vector<CpuMask> masks) { batch_pins_ = std::move(masks); }
   // One tick: reads, decides, and carries the plan out.
   void decide(Kernel& kernel, const std::vector<Reading>& readings);
   const std::map<std::string, model::ServiceProfile>& learned() const { return learner_.services(); }
@@ -39,7 +40,7 @@ class Berth {
   model::Snapshot snapshot_;
   model::Standing standing_;
   bool learns_;
-  bool batch_anywhere_ = false;
+  std::vector<CpuMask> batch_pins_;
   std::vector<std::string> warnings_;
   daemon::Learner learner_;
 };

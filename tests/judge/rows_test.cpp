@@ -4,6 +4,7 @@
 #include "tests/judge/rows.h"
 
 #include "tests/judge/berth.h"
+#include "tests/judge/hindsight.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -193,6 +194,27 @@ std::vector<CpuMask> places_of(const Host& host, const std::string& way) {
   for (const Group& group : way_named(way).begin(host)) masks.push_back(group.mask);
   masks.resize(host.services.size());
   return masks;
+}
+
+TEST(Hindsight, TriesTheSameForAllAndGoesOnFromTheBest) {
+  const Host host = draw_host({}, 1);
+  const Alone alone = alone_on(host, {}, kWindow, 1);
+  const auto tried = try_fixed_pins(host, alone, {}, kWindow, 1);
+  std::vector<double> batch;  // by the number, where it is the same for all
+  double most = 0;            // EMU of these
+  double best = 0;            // of all
+  for (const FixedPins& it : tried) {
+    ASSERT_EQ(it.vcpus.size(), host.batch.size());
+    best = std::max(best, it.figures.emu);
+    if (it.vcpus.front() != it.vcpus.back() || it.vcpus.front() == 0) continue;
+    batch.push_back(it.figures.batch);
+    most = std::max(most, it.figures.emu);
+  }
+  ASSERT_EQ(batch.size(), 4U);
+  EXPECT_TRUE(std::is_sorted(batch.begin(), batch.end()));
+  EXPECT_LT(batch.front(), 0.7 * batch.back());
+  EXPECT_GT(tried.size(), batch.size() + 2);
+  EXPECT_GE(best, most);
 }
 
 TEST(Ways, OfThoseThatOwnNoTwoShareAVcpu) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // judge-simulation two-vcpus: the configurations of two_vcpus.h with the seed --seed, one JSON line for each.
 // judge-simulation table: every row with every way (rows.h).
+// judge-simulation hindsight: every host of every row with the fixed pins of hindsight.h, and with ways;
+// JSON.
+#include "tests/judge/hindsight.h"
 #include "tests/judge/loads.h"
 #include "tests/judge/rows.h"
 #include "tests/judge/two_vcpus.h"
@@ -18,6 +21,7 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 namespace berth::judge {
 
@@ -115,6 +119,32 @@ int table(const Options& options) {
   return 0;
 }
 
+// A line for each host and each way or number of the batch's vCPUs. `services`: what all of them use, of the
+// host.
+int hindsight(const Options& options) {
+  const auto length = static_cast<Time>(options.seconds * 1e9);
+  for (std::uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
+    for (const Row& row : all_rows()) {
+      const Host host = draw_host(row, seed);
+      const Alone alone = alone_on(host, options.rules, length, seed);
+      double services = 0;
+      for (const ServiceLoad& load : host.loads()) services += load.cores / host.capacity();
+      const auto line = [&](const std::string& way, const Figures& it) {
+        fmt::print(
+            R"({{"row": "{}", "seed": {}, "services": {:.4f}, "way": "{}", "violations": {:.4f}, "batch": {:.4f}, "emu": {:.4f}}})"
+            "\n",
+            row.name, seed, services, way, it.violations, it.batch, it.emu);
+        std::fflush(stdout);
+      };
+      for (const Way& way : options.ways)
+        line(way.name, judge(host, way, alone, options.rules, length, seed));
+      for (const FixedPins& it : try_fixed_pins(host, alone, options.rules, length, seed))
+        line(fmt::format("fixed {}", fmt::join(it.vcpus, " ")), it.figures);
+    }
+  }
+  return 0;
+}
+
 // "switch_cost=1.25": that much of its default.
 bool change_constant(Rules& rules, const std::string& text) {
   const auto equals = text.find('=');
@@ -145,7 +175,8 @@ int usage() {
       stderr,
       "usage: judge-simulation two-vcpus [--seconds S] [--seed N] [--cfs] [--constant NAME=FACTOR]\n"
       "       judge-simulation table [--seconds S] [--seed FIRST] [--seeds N] [--way NAME]... [--jobs N] "
-      "[--cfs] [--json] [--constant NAME=FACTOR]\n");
+      "[--cfs] [--json] [--constant NAME=FACTOR]\n"
+      "       judge-simulation hindsight [--seconds S] [--seed FIRST] [--seeds N] [--way NAME]... [--cfs]\n");
   return 2;
 }
 
@@ -158,7 +189,7 @@ int main(int argc, char** argv) {
   Options options;
   if (argc < 2) return usage();
   const std::string_view command = argv[1];
-  if (command != "two-vcpus" && command != "table") return usage();
+  if (command != "two-vcpus" && command != "table" && command != "hindsight") return usage();
   for (int i = 2; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--cfs") {
@@ -182,5 +213,6 @@ int main(int argc, char** argv) {
     }
   }
   if (!(options.seconds > 1) || options.seeds == 0) return usage();
+  if (command == "hindsight") return hindsight(options);
   return command == "table" ? table(options) : two_vcpus(options);
 }

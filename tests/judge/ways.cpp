@@ -190,7 +190,7 @@ Way berth_way(std::string name, const InterferenceSettings& settings, bool learn
           .make = [settings, learned, batch_anywhere](const Host& host) -> Way::Change {
             const auto berth = std::make_shared<Berth>(
                 host, settings, learned ? host.learned : std::map<std::string, model::ServiceProfile>());
-            if (batch_anywhere) berth->leave_batch_anywhere();
+            if (batch_anywhere) berth->pin_batch({host.batch.size(), everywhere(host)});
             return [berth](Kernel& kernel, const std::vector<Reading>& readings) {
               berth->decide(kernel, readings);
             };
