@@ -42,7 +42,8 @@ const std::vector<Need>& needs() {
   static const std::vector<Need> all{
       {"services that own vCPUs: set isolation = \"vcpus\" in [interference] or in their rules",
        any_owns_vcpus,
-       {"interference.search", "interference.be_avoid_siblings"}},
+       {"interference.search", "interference.be_avoid_siblings", "interference.others",
+        "interference.interrupts"}},
       {"interference.search = \"optimal\"",
        [](const Settings& s) { return s.policies.interference.search == Search::optimal; },
        {"interference.budget"}},
