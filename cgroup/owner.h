@@ -42,11 +42,6 @@ class Owner {
   // Puts `original` back and removes every trace that set() left elsewhere (drop-ins). Returns the value now
   // in force. It differs from the original only where the kernel does not let the original be put back.
   virtual model::Result<Value> reset(const Target& target, const Original& original) = 0;
-  // Whether the next reset() takes effect only with settle(). The record of the change has to last until
-  // then.
-  virtual model::Result<bool> resets_with_settle(const Target& /*target*/, const Original& /*original*/) {
-    return false;
-  }
   // Removes the traces of `written` and leaves the value in force alone. That value is the original, or
   // another program wrote it.
   virtual model::Result<void> relinquish(const Target& target, const Original& original,

@@ -146,9 +146,6 @@ model::Result<Value> SystemdOwner::current(const Target& target, Attribute attri
 
 model::Result<void> SystemdOwner::set(const Target& target, const Value& value) {
   const Attribute attribute = attribute_of(value);
-  // systemd would make a cgroup for a unit that has stopped.
-  if (target.cgroup != nullptr && !target.cgroup->is_current())
-    return model::fail(model::ErrorKind::gone, fmt::format("the cgroup of {} is gone", target.unit));
   if (auto done = state_->bus.write(target.unit, attribute, setting_of(value)); !done) return done;
   if (target.cgroup == nullptr) return {};
   auto now = read_value(*target.cgroup, attribute);
@@ -179,16 +176,6 @@ model::Result<void> SystemdOwner::set(const Target& target, const Value& value) 
                   control_file(attribute), to_text(*now), burst.value_or("journalctl -u " + target.unit)));
 }
 
-model::Result<bool> SystemdOwner::resets_with_settle(const Target& target, const Original& original) {
-  if (target.cgroup != nullptr && target.cgroup->is_current()) return false;
-  const auto note = parse_note(attribute_of(original.value), original.note);
-  if (!note) return model::fail(bad_note(target.unit));
-  if (!note->kept.empty()) return false;
-  const auto has_cgroup = state_->bus.has_cgroup(target.unit);
-  if (!has_cgroup) return model::fail(has_cgroup.error());
-  return !*has_cgroup;
-}
-
 model::Result<Value> SystemdOwner::reset(const Target& target, const Original& original) {
   const Attribute attribute = attribute_of(original.value);
   const auto note = parse_note(attribute, original.note);
@@ -197,10 +184,7 @@ model::Result<Value> SystemdOwner::reset(const Target& target, const Original& o
     if (auto lowered = lower_burst_to(*target.cgroup, original.value); !lowered)
       return model::fail(lowered.error());
   }
-  const auto stopped = resets_with_settle(target, original);
-  if (!stopped) return model::fail(stopped.error());
-  const auto done =
-      *stopped ? model::Result<void>() : state_->bus.write(target.unit, attribute, note->setting);
+  const auto done = state_->bus.write(target.unit, attribute, note->setting);
   if (!done && done.error().kind() != model::ErrorKind::gone) return model::fail(done.error());
   for (const std::string& path : state_->drop_ins(target.unit, attribute)) {
     if (note->kept.contains(path)) continue;

@@ -48,10 +48,6 @@ class SystemdOwner : public Owner, public ScopeMaker {
   model::Result<void> set(const Target& target, const Value& value) override;
   bool is_busy(const Target& target, Attribute attribute) const override;
   model::Result<Value> reset(const Target& target, const Original& original) override;
-  // A unit that has stopped gets no property, as systemd 252 would make an empty cgroup for it and leave it.
-  // It only loses its drop-ins, and settle() has systemd read it again. But of a drop-in that was there
-  // before berth, systemd alone has the text.
-  model::Result<bool> resets_with_settle(const Target& target, const Original& original) override;
   model::Result<void> relinquish(const Target& target, const Original& original,
                                  const Value& written) override;
   // systemd adds up the assignments of AllowedCPUs= in unit file and drop-ins. If a unit is configured with

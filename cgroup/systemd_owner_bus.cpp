@@ -364,13 +364,6 @@ model::Result<void> SystemdBus::write(const std::string& unit, Attribute attribu
   });
 }
 
-model::Result<bool> SystemdBus::has_cgroup(const std::string& unit) {
-  return ask(fmt::format("reading the cgroup of {}", unit), [=](Connection& bus) {
-    const Reader reader{bus.get(), unit_path(unit), unit_interface(unit), bus.timeout};
-    return !reader.get<std::string>("ControlGroup").empty();
-  });
-}
-
 model::Result<bool> SystemdBus::is_loaded(const std::string& unit) {
   return ask(fmt::format("reading the state of {}", unit), [=](Connection& bus) {
     return Reader{bus.get(), unit_path(unit), kUnit, bus.timeout}.get<std::string>("LoadState") == "loaded";

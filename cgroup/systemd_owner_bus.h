@@ -99,8 +99,6 @@ class SystemdBus {
   model::Result<UnitSetting> read(const std::string& unit, Attribute attribute);
   // Writes a setting that lasts until the next boot at most (runtime = true).
   model::Result<void> write(const std::string& unit, Attribute attribute, const UnitSetting& setting);
-  // False for a unit that does not run, unless a process outlived its run.
-  model::Result<bool> has_cgroup(const std::string& unit);
   // False where systemd knows no such unit.
   model::Result<bool> is_loaded(const std::string& unit);
   model::Result<bool> needs_reload(const std::string& unit);

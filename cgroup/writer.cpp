@@ -133,10 +133,6 @@ SetResult Writer::carry_out(const Prepared& prepared) {
     return model::fail(error.context("cannot put the former value back after an error"));
   }
   const Original original{record.original, record.note};
-  if (const auto later = prepared.owner->resets_with_settle(prepared.target, original); later && *later) {
-    waiting_.emplace(record.path, record.attribute());
-    return model::fail(std::move(error));
-  }
   const auto back = prepared.owner->reset(prepared.target, original);
   if (!back && !vanished(back.error())) {
     // The record stays: a later restore finds what this one could not put back.
@@ -242,12 +238,11 @@ std::optional<Value> Writer::written(const FoundWorkload& target, Attribute attr
   return record ? std::optional(record->written) : std::nullopt;
 }
 
-// Returns whether the record is not needed any more, or not once everything has settled. `settles`: that is
-// at the end of this batch.
-Writer::Restored Writer::restore_one(const UndoRecord& record, bool settles, RestoreReport& report) {
+// Returns true where the record is not needed any more.
+bool Writer::restore_one(const UndoRecord& record, RestoreReport& report) {
   const auto leave = [&](std::string reason, bool kept) {
     report.left.push_back({record.path, record.attribute(), std::move(reason), kept});
-    return Restored::no;
+    return false;
   };
   const auto leave_after = [&](const model::Error& error) { return leave(error.message(), true); };
   Owner* owner = owner_of(record);
@@ -268,7 +263,7 @@ Writer::Restored Writer::restore_one(const UndoRecord& record, bool settles, Res
       return leave_after(cleaned.error());
     }
     report.gone.push_back(record.path);
-    return Restored::yes;
+    return true;
   }
   // A restore, or a change to another weight, that was cut short may have ended idle priority, and not yet
   // written the weight.
@@ -292,24 +287,17 @@ Writer::Restored Writer::restore_one(const UndoRecord& record, bool settles, Res
                 to_text(*current), to_text(record.written), to_text(record.original)),
             false);
     }
-    return Restored::yes;
-  }
-  const auto later = owner->resets_with_settle(target, original);
-  if (!later) return leave_after(later.error());
-  if (*later && !settles) {
-    waiting_.emplace(record.path, record.attribute());
-    report.waits = true;
-    return Restored::no;
+    return true;
   }
   const auto back = owner->reset(target, original);
   if (back) {
     report.restored.push_back({record.path, *current, *back});
-    return *later ? Restored::with_settle : Restored::yes;
+    return true;
   }
   const bool stays = record.unit.empty() && same && (*opened)->is_current();
   if (back.error().kind() != model::ErrorKind::gone || stays) return leave_after(back.error());
   report.gone.push_back(record.path);
-  return Restored::yes;
+  return true;
 }
 
 RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bool settled,
@@ -317,23 +305,16 @@ RestoreReport Writer::restore_records(const std::vector<UndoRecord>& records, bo
   const auto spent = time_limit(budget);
   RestoreReport report;
   std::vector<UndoRecord> served;
-  std::vector<UndoRecord> with_settle;
   for (const UndoRecord& record : records) {
     if (spent()) {
       report.left.push_back(
           {record.path, record.attribute(), "postponed: there was no time left for it", true});
-      continue;
+    } else if (restore_one(record, report)) {
+      served.push_back(record);
     }
-    const Restored restored = restore_one(record, settled, report);
-    if (restored == Restored::yes) served.push_back(record);
-    if (restored == Restored::with_settle) with_settle.push_back(record);
   }
   if (settled) {
-    if (const auto done = settle_owners(); !done) {
-      report.warnings.push_back(done.error().message());
-    } else {
-      served.insert(served.end(), with_settle.begin(), with_settle.end());
-    }
+    if (const auto done = settle(); !done) report.warnings.push_back(done.error().message());
   }
   // Forgotten together, at the end: a restore that is cut short is simply done again.
   if (const auto forgotten = journal_.forget(served); !forgotten) {
@@ -375,27 +356,7 @@ model::Result<void> Writer::disown(const std::string& path, Attribute attribute)
   return journal_.forget(records);
 }
 
-bool Writer::resets_with_settle(const UndoRecord& record) const {
-  Owner* owner = owner_of(record);
-  if (owner == nullptr || record.unit.empty()) return false;
-  const auto opened = Cgroup::open(root_, record.path);
-  const auto later =
-      owner->resets_with_settle({opened ? opened->get() : nullptr, record.unit}, original_of(record));
-  return later && *later;
-}
-
-// What runs again keeps its value: it may be held by now, and a restore() of its own gives it back.
-RestoreReport Writer::settle() {
-  std::vector<UndoRecord> records;
-  for (const auto& [path, attribute] : std::exchange(waiting_, {})) {
-    for (UndoRecord& record : journal_.find_path(path)) {
-      if (record.attribute() == attribute && resets_with_settle(record)) records.push_back(std::move(record));
-    }
-  }
-  return restore_records(records, true);
-}
-
-model::Result<void> Writer::settle_owners() {
+model::Result<void> Writer::settle() {
   if (auto done = direct_.settle(); !done) return done;
   return systemd_ != nullptr ? systemd_->settle() : model::Result<void>();
 }

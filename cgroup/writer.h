@@ -12,10 +12,8 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace berth::cgroup {
@@ -42,7 +40,6 @@ struct RestoreReport {
   };
   std::vector<Left> left;
   std::vector<std::string> gone;      // cgroups that no longer exist: nothing to put back
-  bool waits = false;                 // settle() will put back, because the unit has stopped
   std::vector<std::string> warnings;  // everything is back, but a side task failed
   std::vector<PutBack> leaves;        // cgroups that berth had made for executors
   InterruptsBack interrupts;
@@ -90,18 +87,16 @@ class Writer {
   std::optional<Value> written(const FoundWorkload& target, Attribute attribute) const;
 
   // Puts one attribute back, unless another program changed it since. If the cgroup has vanished, forgets the
-  // record. A unit's setting, which systemd would apply to its next group, is reset. That waits for settle()
-  // if the unit has stopped: until then it may start with the setting, and keeps its record.
+  // record. A unit's setting, which systemd would apply to its next group, is reset.
   model::Result<RestoreReport> restore(const std::string& path, Attribute attribute);
   // Restores everything in the journal, newest first, and settles. After `budget` it begins with no further
   // record, and the journal keeps the rest for the next call.
   RestoreReport restore_all(std::chrono::milliseconds budget = std::chrono::milliseconds::max());
   // Drops the record of an attribute that another program has changed, leaving its value.
   model::Result<void> disown(const std::string& path, Attribute attribute);
-  // Call it at the end of a batch of restore() and disown(). It puts back what waits for it, and lets systemd
-  // read its units again where removed drop-ins require that ("changed on disk"). It blocks for that long, at
-  // most 20 s.
-  RestoreReport settle();
+  // Call it at the end of a batch of restore() and disown(). It lets systemd read its units again
+  // where removed drop-ins require that ("changed on disk"). It blocks for that long, at most 20 s.
+  model::Result<void> settle();
 
  private:
   struct Prepared;
@@ -109,10 +104,7 @@ class Writer {
   SetResult carry_out(const Prepared& prepared);
   Owner* owner_of(const UndoRecord& record) const;
   std::optional<UndoRecord> record_of(const FoundWorkload& target, Attribute attribute) const;
-  enum class Restored { no, yes, with_settle };
-  Restored restore_one(const UndoRecord& record, bool settles, RestoreReport& report);
-  bool resets_with_settle(const UndoRecord& record) const;
-  model::Result<void> settle_owners();
+  bool restore_one(const UndoRecord& record, RestoreReport& report);
   RestoreReport restore_records(const std::vector<UndoRecord>& records, bool settled,
                                 std::chrono::milliseconds budget = std::chrono::milliseconds::max());
 
@@ -120,7 +112,6 @@ class Writer {
   UndoJournal& journal_;
   Owner& direct_;
   Owner* systemd_;
-  std::set<std::pair<std::string, Attribute>> waiting_;  // for settle(), by path
 };
 
 }  // namespace berth::cgroup

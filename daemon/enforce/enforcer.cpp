@@ -91,8 +91,13 @@ void Enforcer::settle(std::vector<LogEntry>& entries, double now) {
   if (!settle_ || (settled_at_ && now >= *settled_at_ && now - *settled_at_ < kPause_s)) return;
   settle_ = false;
   settled_at_ = now;
-  auto more = entries_of(writer_.settle(), now, kEnforce, "the workload ended");
-  std::move(more.begin(), more.end(), std::back_inserter(entries));
+  if (const auto settled = writer_.settle(); !settled) {
+    LogEntry entry = blank_entry(now, "restore", "", Attribute::cpus, "");
+    entry.attribute.clear();
+    entry.result = "failed";
+    entry.error = settled.error().message();
+    entries.push_back(std::move(entry));
+  }
 }
 
 // Puts one attribute back, if berth changed it, without an action that asks for it.
@@ -103,11 +108,6 @@ void Enforcer::release(const std::string& id, Attribute attribute, double now, c
   read_again_(id);
   if (!report) {  // berth never wrote
     attempts_.erase({id, attribute});
-    return;
-  }
-  if (report->waits) {  // release_forgotten() looks whether it runs again
-    attempts_.try_emplace({id, attribute}, 1);
-    settle_ = true;
     return;
   }
   if (report->left.empty()) {

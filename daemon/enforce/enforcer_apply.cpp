@@ -250,7 +250,7 @@ void Enforcer::give_back(const cgroup::FoundWorkload& target, Attribute attribut
   } else if (!report->left.empty()) {
     entry.result = "left";
     entry.error = report->left.front().reason;
-  } else if (!report->gone.empty() || report->waits) {
+  } else if (!report->gone.empty()) {
     entry.result = "gone";
   }
   values.erase(id);

@@ -145,27 +145,6 @@ def test_a_unit_with_a_configured_affinity_returns_to_it(berth: Berth) -> None:
         berth.guest.run(f"systemctl stop berth-test-be-own.service; rm -f {unit}; systemctl daemon-reload", check=False)
 
 
-def test_a_service_that_stopped_gets_no_cgroup_by_what_is_given_back(berth: Berth) -> None:
-    """systemd 252 makes one where a property of a unit without a cgroup is set, and leaves it."""
-    name = "berth-test-be-own.service"
-    unit, group = f"/run/systemd/system/{name}", f"/sys/fs/cgroup/system.slice/{name}"
-    berth.guest.write_file(unit, f"[Service]\nExecStart={LIGHT}\nAllowedCPUs=0-5\n")
-    berth.guest.run(f"systemctl daemon-reload && systemctl start {name}")
-    try:
-        berth.start_unit(LS, LIGHT)
-        berth.start("enforce")
-        berth.wait_cpusets_change({name: "0-5"})
-        berth.guest.run(f"systemctl stop {name}")
-        berth.stop()
-        berth.guest.poll(lambda: berth.drop_ins() == [], 20, what="no drop-in to be left")
-        assert berth.guest.run(f"test -e {group}", check=False).returncode == 1
-        # Nor does the service start with the pin.
-        berth.guest.run(f"systemctl start {name}")
-        berth.wait_for_cpuset(name, "0-5")
-    finally:
-        berth.guest.run(f"systemctl stop {name}; rm -f {unit}; systemctl daemon-reload", check=False)
-
-
 def test_records_of_another_boot_are_void(berth: Berth, pinned: dict[str, str]) -> None:
     """Cgroups and runtime properties do not survive a boot; a journal that speaks of them must do no harm."""
     pin = berth.cpuset(BE)

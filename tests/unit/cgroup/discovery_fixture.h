@@ -37,6 +37,9 @@ inline WorkloadRule rule(const std::string& match, WorkloadClass workload_class,
   return made;
 }
 
+inline WorkloadRule service(const std::string& match) {
+  return rule(match, WorkloadClass::latency_sensitive);
+}
 inline WorkloadRule best_effort(const std::string& match) { return rule(match, WorkloadClass::best_effort); }
 
 inline void append(Ids& to, const Ids& from) { to.insert(to.end(), from.begin(), from.end()); }

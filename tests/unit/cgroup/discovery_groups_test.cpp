@@ -18,8 +18,6 @@ namespace {
 
 using Paths = std::set<std::string>;
 
-WorkloadRule service(const std::string& match) { return rule(match, WorkloadClass::latency_sensitive); }
-
 Paths groups_of(Discovery& discovery) {
   Paths paths;
   const auto groups = discovery.best_effort_groups([&](const std::string& id) {

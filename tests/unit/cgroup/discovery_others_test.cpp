@@ -19,7 +19,6 @@ namespace {
 // By path: why it is left alone.
 using Others = std::map<std::string, std::string>;
 
-WorkloadRule service(const std::string& match) { return rule(match, WorkloadClass::latency_sensitive); }
 WorkloadRule ignored(const std::string& match) {
   WorkloadRule made = best_effort(match);
   made.ignored = true;
@@ -118,14 +117,14 @@ TEST_F(OthersTest, NoNameOfAUserKeepsItsOutermostGroupFromBeingConfined) {
 
 // A tree of cgroups. A name's end says what it is: "be" and "ls" are workloads, "ig" is ignored, "sp" spared,
 // and "un" matched by nothing.
-struct Group {
+struct AnyCgroup {
   bool populated = false;
   bool of_user = false;
 };
 
-class RandomTree {
+class RandomHost {
  public:
-  explicit RandomTree(unsigned seed) : random_(seed) {
+  explicit RandomHost(unsigned seed) : random_(seed) {
     for (int i = 0, count = 1 + upto(14); i < count; ++i) add();
   }
 
@@ -178,7 +177,7 @@ class RandomTree {
   }
 
   void write(const std::string& path) {
-    const Group& cgroup = cgroups_.at(path);
+    const AnyCgroup& cgroup = cgroups_.at(path);
     tree.make(path, cgroup.populated);
     if (cgroup.of_user)
       std::filesystem::permissions(tree.root() / path, std::filesystem::perms::others_write,
@@ -211,12 +210,12 @@ class RandomTree {
   }
 
   std::mt19937 random_;
-  std::map<std::string, Group> cgroups_;
+  std::map<std::string, AnyCgroup> cgroups_;
   int number_ = 10;
 };
 
 RC_GTEST_PROP(OthersProperty, AreThoseOfThePlainRestatement, ()) {
-  RandomTree random(*rc::gen::arbitrary<unsigned>());
+  RandomHost random(*rc::gen::arbitrary<unsigned>());
   auto started =
       Discovery::start(random.tree.hierarchy(), {best_effort("*be"), best_effort("**/*be"), service("*ls"),
                                                  service("**/*ls"), ignored("*ig"), ignored("**/*ig")});

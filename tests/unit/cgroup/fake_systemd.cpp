@@ -2,16 +2,57 @@
 #include "fake_systemd.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <utility>
 
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
 #include <systemd/sd-bus.h>
+#include <unistd.h>
 
 namespace berth::cgroup {
 
 namespace fs = std::filesystem;
+
+PrivateBus::PrivateBus() {
+  const fs::path config = directory_.path() / "bus.conf";
+  const std::string socket = "unix:path=" + (directory_.path() / "bus").string();
+  put_file(config, "<busconfig><type>session</type><listen>" + socket +
+                       "</listen><auth>EXTERNAL</auth><policy context=\"default\"><allow "
+                       "send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/>"
+                       "<allow own=\"*\"/></policy></busconfig>");
+  std::array<int, 2> ready{};
+  if (pipe(ready.data()) != 0) throw std::runtime_error("pipe");
+  std::string option = "--config-file=" + config.string();
+  std::string print = "--print-address=" + std::to_string(ready[1]);
+  std::string program = "dbus-daemon";
+  std::string nofork = "--nofork";
+  std::array<char*, 5> arguments{program.data(), option.data(), nofork.data(), print.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addclose(&actions, ready[0]);
+  // It complains there of not being allowed to raise its limits.
+  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+  const int failed = posix_spawnp(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ready[1]);
+  std::array<char, 512> line{};
+  // The address comes when it listens; the end of the pipe where it did not start.
+  if (failed == 0 && read(ready[0], line.data(), line.size() - 1) > 0) address_ = socket;
+  close(ready[0]);
+  if (failed != 0) pid_ = -1;
+}
+
+PrivateBus::~PrivateBus() {
+  if (pid_ <= 0) return;
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+}
 
 namespace {
 
@@ -269,10 +310,6 @@ int FakeSystemd::handle_get(sd_bus_message* message) {
     const bool runs = found != units_.end() && !found->second.cgroup.empty();
     return sd_bus_reply_method_return(message, "v", "s", runs ? "active" : "inactive");
   }
-  if (name == "ControlGroup") {
-    const std::string group = found == units_.end() ? "" : found->second.cgroup;
-    return sd_bus_reply_method_return(message, "v", "s", group.empty() ? "" : ("/" + group).c_str());
-  }
   if (name == "DefaultTasksMax") return sd_bus_reply_method_return(message, "v", "t", kTasksMax);
   if (name == "BoundBy") {
     std::vector<char*> names;
@@ -380,18 +417,10 @@ void FakeSystemd::apply(Unit& unit, Attribute attribute) const {
   tree_.put(unit.cgroup, control_file(attribute), to_text(value_of(attribute, unit.live)));
 }
 
-void FakeSystemd::apply_all(Unit& unit) const {
-  for (const Attribute attribute :
-       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
-    apply(unit, attribute);
-  }
-}
-
 void FakeSystemd::change(const std::string& name, Attribute attribute, const UnitSetting& setting) {
   Unit& unit = units_.at(name);
   ++changes_;
   copy(attribute, setting, unit.live);
-  if (unit.cgroup.empty() && !unit.last_cgroup.empty()) tree_.make(unit.cgroup = unit.last_cgroup);
   apply(unit, attribute);
   const fs::path directory = run_dir_ / (unit.transient ? "transient" : "system.control") / (name + ".d");
   std::vector<std::string> lines;
@@ -473,7 +502,10 @@ void FakeSystemd::load(const std::string& name, Unit& unit) const {
                                                 : std::stoull(weight);
     }
   }
-  apply_all(unit);
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
+    apply(unit, attribute);
+  }
 }
 
 void FakeSystemd::add(const std::string& name, Unit unit) {
@@ -492,22 +524,6 @@ void FakeSystemd::remove(const std::string& name) {
   units_.erase(name);
 }
 
-void FakeSystemd::stop(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  Unit& unit = units_.at(name);
-  tree_.remove(unit.cgroup);
-  unit.last_cgroup = std::exchange(unit.cgroup, {});
-}
-
-void FakeSystemd::start(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  Unit& unit = units_.at(name);
-  unit.run = ++last_run_;
-  unit.cgroup = std::exchange(unit.last_cgroup, {});
-  tree_.make(unit.cgroup);
-  apply_all(unit);
-}
-
 void FakeSystemd::restart(const std::string& name) {
   const std::lock_guard lock(mutex_);
   Unit& unit = units_.at(name);
@@ -516,7 +532,10 @@ void FakeSystemd::restart(const std::string& name) {
   fs::rename(tree_.root() / unit.cgroup, tree_.root() / "old");
   tree_.make(unit.cgroup);
   tree_.remove("old");
-  apply_all(unit);
+  for (const Attribute attribute :
+       {Attribute::cpus, Attribute::cpu_quota, Attribute::memory_high, Attribute::cpu_idle}) {
+    apply(unit, attribute);
+  }
 }
 
 void FakeSystemd::set_property(const std::string& name, Attribute attribute, const UnitSetting& setting) {

@@ -2,12 +2,13 @@
 #pragma once
 
 #include "cgroup/systemd_owner_bus.h"
-#include "private_bus.h"
 #include "write_fixture.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -18,6 +19,33 @@ struct sd_bus;
 struct sd_bus_message;
 
 namespace berth::cgroup {
+
+// A message bus of the test's own, on a socket in a temporary directory.
+class PrivateBus {
+ public:
+  PrivateBus();
+  PrivateBus(const PrivateBus&) = delete;
+  PrivateBus& operator=(const PrivateBus&) = delete;
+  ~PrivateBus();
+  // Empty where this machine has no dbus-daemon.
+  const std::string& address() const { return address_; }
+
+ private:
+  ScratchDirectory directory_;
+  std::string address_;
+  int pid_ = -1;
+};
+
+// Makes `address` this process's system bus for as long as it lives.
+class SystemBusAddress {
+ public:
+  explicit SystemBusAddress(const std::string& address) {
+    setenv("DBUS_SYSTEM_BUS_ADDRESS", address.c_str(), 1);
+  }
+  SystemBusAddress(const SystemBusAddress&) = delete;
+  SystemBusAddress& operator=(const SystemBusAddress&) = delete;
+  ~SystemBusAddress() { unsetenv("DBUS_SYSTEM_BUS_ADDRESS"); }
+};
 
 // org.freedesktop.systemd1, for resource settings: its changes of control files, its drop-ins, and the effect
 // of a reload on both (src/core/dbus-cgroup.c, unit.c and load-fragment.c of systemd 252).
@@ -38,7 +66,6 @@ class FakeSystemd {
     UnitSetting live{};
     std::uint8_t run = 0;                    // each byte of InvocationID
     std::set<std::string> known_drop_ins{};  // as of the last reload or change
-    std::string last_cgroup{};               // of a unit that stopped; a change of a property makes it again
   };
 
   FakeSystemd(const std::string& address, const ControlTree& tree, std::filesystem::path run_dir);
@@ -48,8 +75,6 @@ class FakeSystemd {
 
   void add(const std::string& name, Unit unit);
   void remove(const std::string& name);
-  void stop(const std::string& name);
-  void start(const std::string& name);
   // Gives the unit another group, with its configured settings.
   void restart(const std::string& name);
   // As an administrator would, by systemctl set-property --runtime.
@@ -85,7 +110,6 @@ class FakeSystemd {
   void run();
   // Callers hold the mutex.
   void apply(Unit& unit, Attribute attribute) const;
-  void apply_all(Unit& unit) const;
   void change(const std::string& name, Attribute attribute, const UnitSetting& setting);
   std::set<std::string> drop_ins(const std::string& name) const;
   void load(const std::string& name, Unit& unit) const;

@@ -64,7 +64,6 @@ class SystemdOwnerTest : public testing::Test {
   }
   FoundWorkload web() const { return tree.found(kGroup, kUnit); }
   Writer writer() { return {tree.root(), *journal, direct, owner.get()}; }
-  bool has_group() const { return std::filesystem::exists(tree.root() / kGroup); }
   std::string now() const { return tree.get(kGroup, "cpuset.cpus"); }
   std::string configured() const { return systemd->live(kUnit).allowed_cpus.to_string(); }
   bool drop_in(const std::string& name = "50-AllowedCPUs.conf",

@@ -264,76 +264,18 @@ TEST_F(SystemdOwnerTest, DepartedTransientUnitIsGone) {
   EXPECT_EQ(journal->size(), 0U);
 }
 
-TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgainAndGetsNoGroup) {
+TEST_F(SystemdOwnerTest, StoppedServiceDoesNotStartWithThePinAgain) {
   add("0-5");
   Writer writer = this->writer();
   ASSERT_TRUE(writer.set(web(), cpus("2")));
-  systemd->stop(kUnit);
-  const int changes = systemd->changes();
+  tree.remove(kGroup);
   const auto report = writer.restore(kGroup, Attribute::cpus);
   ASSERT_TRUE(report);
-  EXPECT_TRUE(report->waits);
-  EXPECT_EQ(journal->size(), 1U) << "systemd still has the pin";
-  EXPECT_TRUE(drop_in());
-  const auto settled = writer.settle();
-  EXPECT_THAT(settled.restored, SizeIs(1));
-  EXPECT_THAT(settled.warnings, IsEmpty());
-  EXPECT_EQ(journal->size(), 0U);
+  EXPECT_THAT(report->restored, SizeIs(1));
   EXPECT_EQ(configured(), "0-5");
   EXPECT_TRUE(nothing_left());
+  ASSERT_TRUE(writer.settle());
   EXPECT_FALSE(systemd->need_reload(kUnit));
-  EXPECT_EQ(systemd->changes(), changes) << "a change of a property makes its group";
-  EXPECT_FALSE(has_group());
-}
-
-TEST_F(SystemdOwnerTest, HostWithAStoppedServiceIsRestoredAtOnce) {
-  add("0-5");
-  Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), cpus("2")));
-  systemd->stop(kUnit);
-  EXPECT_THAT(writer.restore_all().restored, SizeIs(1));
-  EXPECT_EQ(journal->size(), 0U);
-  EXPECT_EQ(configured(), "0-5");
-  EXPECT_TRUE(nothing_left());
-  EXPECT_FALSE(has_group());
-}
-
-TEST_F(SystemdOwnerTest, ServiceThatStartsBeforeItIsPutBackKeepsItsOriginal) {
-  add("0-5");
-  Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), cpus("2")));
-  systemd->stop(kUnit);
-  ASSERT_TRUE(writer.restore(kGroup, Attribute::cpus));
-  systemd->start(kUnit);
-  EXPECT_EQ(now(), "2");
-  ASSERT_TRUE(writer.set(web(), cpus("3")));
-  EXPECT_THAT(writer.settle().restored, IsEmpty());
-  EXPECT_EQ(now(), "3");
-  writer.restore_all();
-  EXPECT_EQ(now(), "0-5");
-  EXPECT_TRUE(nothing_left());
-}
-
-TEST_F(SystemdOwnerTest, DropInThatWasThereBeforeGetsItsTextBackThoughTheServiceStopped) {
-  add();
-  systemd->set_property(kUnit, Attribute::cpus, allowed("0-3"));
-  Writer writer = this->writer();
-  ASSERT_TRUE(writer.set(web(), cpus("2")));
-  systemd->stop(kUnit);
-  writer.restore_all();
-  systemd->daemon_reload();
-  EXPECT_EQ(configured(), "0-3");
-}
-
-TEST_F(SystemdOwnerTest, ServiceThatStopsBeforeTheChangeIsGoneAndGetsNoGroup) {
-  add();
-  const FoundWorkload found = web();
-  systemd->stop(kUnit);
-  const auto set = owner->set({found.cgroup.get(), kUnit}, cpus("2"));
-  ASSERT_FALSE(set);
-  EXPECT_EQ(set.error().kind(), model::ErrorKind::gone);
-  EXPECT_EQ(systemd->changes(), 0);
-  EXPECT_FALSE(has_group());
 }
 
 TEST_F(SystemdOwnerTest, UnitThatSystemdDoesNotKnowIsGone) {
