@@ -23,7 +23,8 @@ using testing::Draws;
 model::Topology two_nodes() {
   std::vector<model::Cpu> all;
   for (int cpu = 0; cpu < 8; ++cpu)
-    all.push_back({.cpu = cpu, .core = cpu / 2, .llc = cpu / 4, .numa = cpu / 4, .socket = cpu / 4});
+    all.push_back(
+        {.cpu = cpu, .core = cpu / 2, .llc = cpu / 4, .numa = cpu / 4, .socket = cpu / 4, .efficiency = {}});
   return *model::Topology::make(std::move(all));
 }
 
@@ -95,7 +96,8 @@ Case random_case(std::uint64_t seed) {
                    .llc = std::nullopt,
                    .numa = cpu / per_node,
                    .socket = cpu / per_socket,
-                   .online = online});
+                   .online = online,
+                   .efficiency = {}});
   }
   drawn.topology = *model::Topology::make(std::move(all));
   // A mask may name vCPUs that the host lacks.
