@@ -29,9 +29,13 @@ bool any_owns_vcpus(const Settings& settings) {
                      [&](const WorkloadRule& rule) { return owns_vcpus(rule, settings); });
 }
 
-// What keys need to have an effect: in words, with the remedy, and whether the settings have it.
+constexpr std::string_view kNoOwner =
+    "by this file no service owns vCPUs, and nothing else needs it (isolation of [interference] and of "
+    "rules)";
+
+// What keys need to have an effect: the setting, and whether the settings have it.
 struct Need {
-  std::string_view text;
+  std::string_view setting;  // empty: services that own vCPUs, and more than this file makes these
   bool (*met)(const Settings& settings);
   std::vector<std::string_view> keys;
 };
@@ -40,9 +44,9 @@ const std::vector<Need>& needs() {
   using policies::ForecastRule;
   using policies::Search;
   static const std::vector<Need> all{
-      {"services that own vCPUs: set isolation = \"vcpus\" in [interference] or in their rules",
+      {"",
        any_owns_vcpus,
-       {"interference.search", "interference.be_avoid_siblings", "interference.others",
+       {"interference.search", "interference.window_step", "interference.be_avoid_siblings",
         "interference.interrupts"}},
       {"interference.search = \"optimal\"",
        [](const Settings& s) { return s.policies.interference.search == Search::optimal; },
@@ -52,14 +56,13 @@ const std::vector<Need>& needs() {
          return s.policies.interference.search == Search::optimal ||
                 s.policies.interference.max_runq_latency_s > 0;
        },
-       {"interference.min_gain"}},
-      {"sampling.ebpf = true", [](const Settings& s) { return s.ebpf; }, {"interference.max_runq_latency"}},
+       {"interference.min_gain", "interference.max_moves"}},
+      {"sampling.ebpf = true",
+       [](const Settings& s) { return s.ebpf; },
+       {"interference.max_runq_latency", "sampling.blame", "sampling.blame_linger"}},
       {"interference.reserved_cpus",
        [](const Settings& s) { return !s.policies.interference.reserved_cpus.empty(); },
        {"interference.reserved"}},
-      {"interference.learn = true",
-       [](const Settings& s) { return s.policies.interference.learn; },
-       {"interference.half_life", "interference.min_samples"}},
       {"spark.watch = true",
        [](const Settings& s) { return s.spark_watch; },
        {"spark.interval", "spark.leaf"}},
@@ -91,8 +94,9 @@ std::pair<std::vector<std::string_view>, std::string_view> idle_members(const Wo
     add(rule.vcpus.has_value(), "vcpus");
     add(rule.isolation.has_value(), "isolation");
     add(rule.memory_bytes.has_value(), "memory");
-    add(rule.priority.has_value(), "priority");
-    add(rule.evictable.has_value(), "evictable");
+    // These two lower work whose name a user chose (cgroup::judge()).
+    add(rule.priority.value_or(-1) >= 0, "priority");
+    add(!rule.evictable.value_or(true), "evictable");
     add(rule.force.has_value(), "force");
     add(rule.deadline_s.has_value(), "deadline");
     add(rule.progress_file.has_value(), "progress");
@@ -120,8 +124,10 @@ std::vector<std::string> without_effect(const Settings& settings) {
     for (const Need& need : needs()) {
       if (std::find(need.keys.begin(), need.keys.end(), set.key) == need.keys.end() || need.met(settings))
         continue;
-      found.push_back(
-          fmt::format("{} = {} has no effect without {}; or leave it out", set.key, set.b, need.text));
+      const std::string setting = fmt::format("{} = {}", set.key, set.b);
+      found.push_back(need.setting.empty() ? fmt::format("{}: {}", setting, kNoOwner)
+                                           : fmt::format("{} has no effect without {}; or leave it out",
+                                                         setting, need.setting));
     }
   }
   for (const WorkloadRule& rule : settings.rules) {

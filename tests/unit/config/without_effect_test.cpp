@@ -28,10 +28,8 @@ using Pairs = std::vector<std::pair<std::string, std::string>>;
 
 TEST(WithoutEffect, AKeyThatNeedsAnotherIsNamedUntilThatIsSet) {
   const Pairs pairs{
-      {"interference.search = \"optimal\"", "interference.isolation = \"cores\""},
-      {"interference.be_avoid_siblings = true", "interference.isolation = \"vcpus\""},
-      {"interference.be_avoid_siblings = true", "[[workload]]\nmatch = \"a\"\nisolation = \"vcpus\""},
       {"interference.min_gain = 0.2", "interference.max_runq_latency = \"1ms\""},
+      {"interference.max_moves = 3", "interference.max_runq_latency = \"1ms\""},
       {"interference.reserved = \"shared\"", "interference.reserved_cpus = \"0\""},
       {"eviction.z = 3", "eviction.forecast = \"published\""},
       {"eviction.window = 30", "eviction.delta = 0.5"},
@@ -47,11 +45,32 @@ TEST(WithoutEffect, AKeyThatNeedsAnotherIsNamedUntilThatIsSet) {
               IsEmpty());
 }
 
+// Also marks and `berthctl set` make owners.
+TEST(WithoutEffect, AKeyAboutOwnedVcpusIsNamedWhereTheFileMakesNoOwner) {
+  const std::string rule = "[[workload]]\nmatch = \"a\"\nisolation = \"vcpus\"\n";
+  const std::vector<std::string> keys{"interference.search = \"optimal\"", "interference.window_step = 4",
+                                      "interference.be_avoid_siblings = true",
+                                      "interference.interrupts = \"move\""};
+  for (const std::string& key : keys) {
+    EXPECT_THAT(idle(key + "\n"), ElementsAre(StartsWith(key + ": by this file no service owns vCPUs")));
+    EXPECT_THAT(idle(key + "\ninterference.isolation = \"cores\"\n"), IsEmpty()) << key;
+    EXPECT_THAT(idle(key + "\n" + rule), IsEmpty()) << key;
+  }
+  EXPECT_THAT(idle("interference.others = \"leave\"\n"), IsEmpty()) << "for an owner by berthctl set";
+}
+
+// berthctl profile fit uses the settings of learning that berthd does not do.
+TEST(WithoutEffect, SettingsOfLearningMatterWithoutIt) {
+  EXPECT_THAT(idle("interference.learn = false\ninterference.half_life = \"1h\"\n"
+                   "interference.min_samples = 40\n"),
+              IsEmpty());
+}
+
 TEST(WithoutEffect, AKeyWhosePartnerIsSwitchedOffIsNamed) {
   const Pairs pairs{
-      {"interference.learn = false", "interference.half_life = \"1h\""},
-      {"interference.learn = false", "interference.min_samples = 40"},
       {"sampling.ebpf = false", "interference.max_runq_latency = \"1ms\""},
+      {"sampling.ebpf = false", "sampling.blame = true"},
+      {"sampling.ebpf = false", "sampling.blame_linger = \"1min\""},
       {"spark.watch = false", "spark.interval = \"5s\""},
       {"spark.watch = false", "spark.leaf = \"never\""},
       {"eviction.forecast = \"published\"", "eviction.horizon = \"1min\""},
@@ -75,6 +94,11 @@ TEST(WithoutEffect, MembersThatARuleSClassMakesIdleAreNamedWithItsPlace) {
   EXPECT_THAT(
       of("class = \"ignored\"\nvcpus = 2\ndeadline = \"1h\"\n"),
       ElementsAre(StartsWith("b.toml:1: vcpus, deadline have no effect on a cgroup that is ignored")));
+  EXPECT_THAT(
+      of("class = \"ignored\"\npriority = 10\nevictable = false\n"),
+      ElementsAre(StartsWith("b.toml:1: priority, evictable have no effect on a cgroup that is ignored")));
+  EXPECT_THAT(of("class = \"ignored\"\npriority = -10\nevictable = true\n"), IsEmpty())
+      << "they lower work whose name a user chose";
   EXPECT_THAT(of("class = \"best-effort\"\nisolation = \"vcpus\"\nforce = true\nvcpus = 2\n"),
               ElementsAre(StartsWith("b.toml:1: isolation, force have no effect on best-effort work")));
   EXPECT_THAT(of("class = \"latency-sensitive\"\npriority = 10\n"),
