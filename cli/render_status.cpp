@@ -210,6 +210,9 @@ void render_status(std::ostream& out, const Document& status, double now, const 
        fmt::format("{}, {} of {} s, {} ms of CPU each", started ? format_duration(now - *started) : "-",
                    counted(tick, "count", "tick"), format_number(number_of(tick, "interval_s"), 1),
                    format_number(number_of(tick, "mean_cpu_ms"), 2)));
+  if (const Document& placement = member(status, "placement"); number_of(placement, "count").value_or(0) > 0)
+    line("", fmt::format("{} between ticks, {} ms of CPU each", counted(placement, "count", "placement"),
+                         format_number(number_of(placement, "mean_cpu_ms"), 2)));
   if (const Document& sampling = member(status, "sampling"); sampling.is_object())
     line("sampling", sampling_line(sampling, tick));
   if (const Document& blame = member(member(status, "sampling"), "blame"); blame.is_object())

@@ -169,11 +169,14 @@ Lines node_lines(const TopFrame& frame, const Style& style) {
                           number(counts, "left_alone")),
               "score " + number(status, "score_node", 4), "best-effort vCPUs " + pool},
              "   ", style);
-  add_folded(lines,
-             {fmt::format("ticks: {} of {} s", number(tick, "count"), number(tick, "interval_s", 1)),
-              number(tick, "woken_by_pressure") + " brought by pressure",
-              number(tick, "mean_cpu_ms", 2) + " ms of CPU each"},
-             ", ", style);
+  std::vector<std::string> runs{
+      fmt::format("ticks: {} of {} s", number(tick, "count"), number(tick, "interval_s", 1)),
+      number(tick, "woken_by_pressure") + " brought by pressure",
+      number(tick, "mean_cpu_ms", 2) + " ms of CPU each"};
+  if (const Document& placement = member(status, "placement"); number_of(placement, "count").value_or(0) > 0)
+    runs.push_back(fmt::format("placements between them: {} of {} ms", number(placement, "count"),
+                               number(placement, "mean_cpu_ms", 2)));
+  add_folded(lines, runs, ", ", style);
   if (const std::string error = text_of(member(status, "config"), "error"); !error.empty()) {
     lines.push_back(paint(style, Colour::red, "configuration rejected: " + printable(error)));
   }

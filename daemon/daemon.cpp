@@ -156,7 +156,9 @@ void Daemon::tick() {
 
 void Daemon::place() {
   if (!may_place_ || !arrivals_.is_due()) return;
-  measure(&Daemon::placement, cost_.placements);
+  answers_.drop_documents();
+  note_changes();  // a container may have got marks of the system meanwhile
+  if (!arrived_.empty()) measure(&Daemon::placement, cost_.placements);
   arrivals_.clear();
   arrived_.clear();
 }
@@ -188,9 +190,6 @@ void Daemon::whole_tick() {
 }
 
 void Daemon::placement() {
-  answers_.drop_documents();
-  note_changes();  // a container may have got marks of the system meanwhile
-  if (arrived_.empty()) return;
   const double now = setup_->clock.now();
   const LeftAloneWorkloads left_alone_before = enforcement_.left_alone();
   messenger_.record(admissions_.expire(now));

@@ -69,6 +69,14 @@ TEST(RenderStatus, SaysWhatANewcomerNeeds) {
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
 }
 
+TEST(RenderStatus, SaysHowManyPlacementsThereWereBetweenTicks) {
+  Document document = status();
+  document["placement"] = {{"count", 0}, {"last_wall_ms", 0.0}, {"mean_cpu_ms", 0.0}};
+  EXPECT_THAT(shown(document), Not(HasSubstr("placement")));
+  document["placement"] = {{"count", 1}, {"last_wall_ms", 4.0}, {"mean_cpu_ms", 3.25}};
+  EXPECT_THAT(shown(document), HasSubstr("1 placement between ticks, 3.25 ms"));
+}
+
 TEST(RenderStatus, SaysWhichInterruptsStay) {
   Document document = status();
   EXPECT_THAT(shown(document), Not(HasSubstr("interrupts")));

@@ -77,6 +77,13 @@ TEST(RenderTop, ShowsHomesWhereAnyServiceHasOne) {
   EXPECT_THAT(shown(frame()), Not(HasSubstr("HOME")));
 }
 
+TEST(RenderTop, ShowsPlacementsBesideTicks) {
+  TopFrame busy = frame();
+  EXPECT_THAT(shown(busy), Not(HasSubstr("placement")));
+  busy.status["placement"] = {{"count", 7}, {"last_wall_ms", 4.0}, {"mean_cpu_ms", 3.25}};
+  EXPECT_THAT(shown(busy), HasSubstr("7 of 3.25 ms\n"));
+}
+
 TEST(RenderTop, ShowsTheNodeItsProcessorsAndItsWorkloads) {
   const std::string text = shown(frame());
   EXPECT_THAT(text, HasSubstr("berth on node-a, "));

@@ -143,6 +143,7 @@ TEST_F(DaemonArrivalsTest, OneThatIsGoneAgainChangesNoPlan) {
   node.remove_group("web/c");
   daemon->place();
   EXPECT_EQ(daemon->control().plan_json(), plan);
+  EXPECT_EQ(status()["placement"]["count"], 0);
 }
 
 TEST_F(DaemonArrivalsTest, AnEmptyCgroupWakesNothingUntilItsFirstProcess) {
