@@ -198,7 +198,7 @@ void Daemon::placement() {
   auto entries = take_steps(enforcement_.enforces() ? kEnforcingPlaces : kObservingPlaces, now);
   standing_ = policies::after_places(std::move(standing_), senses_->observer().snapshot(), plan_, outcomes_,
                                      arrived_);
-  if (!outcomes_.assumed) learned_.note_moves(plan_, now);
+  learned_.note_moves(entries, now);
   senses_->follow_pressure();
   answers_.count_workloads();
   Announcer::left_alone(left_alone_before, enforcement_.left_alone(), enforcement_.mode(),

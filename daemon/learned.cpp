@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/learned.h"
 
+#include "daemon/ledger/action_entries.h"
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "os/log.h"
@@ -37,8 +38,9 @@ model::Result<void> Learned::take(const model::Plan& plan) {
   return used_shares_.take(plan) ? used_shares_.save_in_background() : model::Result<void>();
 }
 
-void Learned::note_moves(const model::Plan& plan, double now) {
-  models_.note_moves(observer_.snapshot(), plan, now);
+void Learned::note_moves(const std::vector<LogEntry>& done, double now) {
+  for (const std::string& workload : changed_pins(done))
+    models_.note_move(observer_.snapshot(), workload, now);
 }
 
 model::Result<void> Learned::learn(const MayAnnounce& may_announce, bool learns) {

@@ -3,6 +3,7 @@
 
 #include "daemon/learn/learner.h"
 #include "daemon/ledger/journal_shares.h"
+#include "daemon/ledger/log_entry.h"
 #include "daemon/observe/observer.h"
 #include "daemon/observe/used_shares.h"
 #include "daemon/setup.h"
@@ -29,8 +30,8 @@ class Learned {
   // Takes the figures of a plan; now and then it saves the used shares in the background. Error io of the
   // save before.
   model::Result<void> take(const model::Plan& plan);
-  // The pins of a plan, made of the observer's snapshot, were changed between two ticks, at `now`.
-  void note_moves(const model::Plan& plan, double now);
+  // Takes the pins that were changed between two ticks, at `now`, after the observer's snapshot was made.
+  void note_moves(const std::vector<LogEntry>& done, double now);
   // Learns the interference models from the observer's snapshot of what really holds, and gives the observer
   // the models in use. Logs what operators should know, as far as `may_announce` permits. Now and then it
   // saves the sums. Error io of the save before. With `learns` false the models stay as they are: in a trial

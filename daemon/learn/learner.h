@@ -3,7 +3,6 @@
 
 #include "model/error.h"
 #include "model/learning.h"
-#include "model/plan.h"
 #include "model/snapshot.h"
 #include "os/background_save.h"
 #include "policies/interference/learning/learn.h"
@@ -40,10 +39,10 @@ class Learner {
   };
   // Learns from the snapshot of a tick.
   std::vector<Message> take(const model::Snapshot& snapshot, const policies::InterferenceSettings& settings);
-  // A plan that was made of the snapshot changed pins at `now`. The next tick counts neighbours at both
-  // places.
-  void note_moves(const model::Snapshot& snapshot, const model::Plan& plan, double now) {
-    policies::add_moves(moves_, snapshot, plan, now);
+  // The pin of a workload in the snapshot, which was made before, changed at `now`. The next tick counts it
+  // as a neighbour at both places.
+  void note_move(const model::Snapshot& snapshot, const std::string& workload, double now) {
+    policies::add_move(moves_, snapshot, workload, now);
   }
   // A tick is over.
   void forget_moves() { moves_.clear(); }

@@ -92,4 +92,13 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const model::Sna
   return entries;
 }
 
+std::vector<std::string> changed_pins(const std::vector<LogEntry>& entries) {
+  std::vector<std::string> changed;
+  for (const LogEntry& entry : entries) {
+    if (entry.attribute == model::control_file(model::Attribute::cpus) && entry.result == "applied")
+      changed.push_back(entry.workload);
+  }
+  return changed;
+}
+
 }  // namespace berth::daemon

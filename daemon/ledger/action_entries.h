@@ -9,6 +9,7 @@
 #include "model/standing.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace berth::daemon {
@@ -23,5 +24,8 @@ LogEntry entry_of(const model::Action& action, double time, const char* mode,
 std::vector<LogEntry> observed_entries(const model::Plan& plan, const model::Snapshot& snapshot,
                                        const cgroup::Sampler::Readings& readings,
                                        const model::Standing& standing);
+
+// The workloads whose pins these changed on the host.
+std::vector<std::string> changed_pins(const std::vector<LogEntry>& entries);
 
 }  // namespace berth::daemon

@@ -115,12 +115,9 @@ std::vector<Crowd> crowds_of(const std::vector<Crowd>& places) {
 
 }  // namespace
 
-void add_moves(Moves& moves, const model::Snapshot& snapshot, const model::Plan& plan, double now) {
-  for (const model::Action& action : plan.actions) {
-    if (action.attribute() != model::Attribute::cpus) continue;
-    if (const Workload* workload = model::find_workload(snapshot, *action.workload()))
-      moves[workload->id].push_back({.cpus = workload->cpus, .until = now});
-  }
+void add_move(Moves& moves, const model::Snapshot& snapshot, const std::string& workload, double now) {
+  if (const Workload* found = model::find_workload(snapshot, workload))
+    moves[workload].push_back({.cpus = found->cpus, .until = now});
 }
 
 Observations::Tick Observations::take(const model::Snapshot& snapshot, model::DomainKind shared_domain,

@@ -3,7 +3,6 @@
 
 #include "model/cpu_set.h"
 #include "model/learning.h"
-#include "model/plan.h"
 #include "model/snapshot.h"
 #include "policies/interference/learning/learn.h"
 #include "policies/interference/learning/neighbours.h"
@@ -22,8 +21,8 @@ struct Stay {
 };
 // The changes of pins between two ticks: by workload, in the order of time.
 using Moves = std::map<std::string, std::vector<Stay>>;
-// Adds those of a plan that was made of the snapshot and carried out at `now`.
-void add_moves(Moves& moves, const model::Snapshot& snapshot, const model::Plan& plan, double now);
+// Adds that the pin of a workload in the snapshot, which was made before, changed at `now`.
+void add_move(Moves& moves, const model::Snapshot& snapshot, const std::string& workload, double now);
 
 // Makes observations of the snapshots of one tick after the other (docs/decisions/learning.md). The response
 // of an instance is the first that can be had: cpi where its cycles are counted, cost where it reports

@@ -107,5 +107,19 @@ TEST_F(ObservedEntries, LetsGoOfWorkloadsThatRestarted) {
   EXPECT_EQ(workload().held_cpu, std::nullopt);
 }
 
+TEST(ChangedPins, AreThoseThatWereWritten) {
+  const auto entry = [](const char* workload, const char* attribute, const char* result) {
+    LogEntry made;
+    made.workload = workload;
+    made.attribute = attribute;
+    made.result = result;
+    return made;
+  };
+  const std::vector<LogEntry> entries{entry("a", "cpuset.cpus", "failed"),
+                                      entry("b", "cpuset.cpus", "applied"), entry("c", "cpu.max", "applied"),
+                                      entry("d", "cpuset.cpus", "observed")};
+  EXPECT_EQ(changed_pins(entries), std::vector<std::string>{"b"});
+}
+
 }  // namespace
 }  // namespace berth::daemon
