@@ -7,7 +7,9 @@
 #include "cli/render_trial.h"
 #include "cli/text.h"
 #include "model/count_text.h"
+#include "replay/chart.h"
 
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -42,14 +44,19 @@ replay::PageTable trial_table(const Document& trial) {
   return table;
 }
 
+// As the page has times. The file may hold any number.
+std::string utc_time(double epoch_s) {
+  return std::abs(epoch_s) <= 1e11 ? replay::clock_text(epoch_s, true) : "-";
+}
+
 replay::PageTable blame_table(const Document& blame) {
   const double waited_ms = number_of(blame, "waited_ms").value_or(0);
   replay::PageTable table;
   table.title = fmt::format("Measured: waits of {} for a vCPU", text_of(blame, "service"));
   table.notes.push_back(
-      fmt::format("{} to {}: threads of {} waited {:.1f} ms.",
-                  format_time(number_of(blame, "time").value_or(0) - number_of(blame, "seconds").value_or(0)),
-                  format_time(number_of(blame, "time").value_or(0)),
+      fmt::format("{} to {} UTC: threads of {} waited {:.1f} ms.",
+                  utc_time(number_of(blame, "time").value_or(0) - number_of(blame, "seconds").value_or(0)),
+                  utc_time(number_of(blame, "time").value_or(0)),
                   model::count_text(list_of(blame, "workloads").size(), "workload"), waited_ms));
   table.columns = {{"Culprit"}, {"Kind"}, {"ms", true}, {"Share", true}};
   for (const Document& culprit : list_of(blame, "culprits")) {

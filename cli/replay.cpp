@@ -12,6 +12,7 @@
 #include "replay/side.h"
 #include "trace/reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
@@ -160,10 +161,10 @@ Outcome<void> observe(Session& session, int trace, trace::Reader& reader, bool a
 }
 
 Outcome<void> replay_file(Session& session, const ReplayArguments& arguments) {
-  if (arguments.file == "-" && (arguments.policies.config == "-" || arguments.compare == "-"))
-    return problem(Exit::wrong_use, "standard input cannot be both the trace and the configuration");
-  if (arguments.policies.config == "-" && arguments.compare == "-")
-    return problem(Exit::wrong_use, "standard input cannot be two configurations");
+  const auto readers = std::count(arguments.measured.begin(), arguments.measured.end(), "-") +
+                       (arguments.file == "-" ? 1 : 0) + (arguments.policies.config == "-" ? 1 : 0) +
+                       (arguments.compare == "-" ? 1 : 0);
+  if (readers > 1) return problem(Exit::wrong_use, "standard input can be read for one thing only");
   std::vector<std::string> names{settings_name(arguments.policies)};
   auto own = policy_settings(session.err, arguments.policies);
   if (!own) return tl::unexpected(own.error());

@@ -104,6 +104,8 @@ TEST_F(ReplayCommand, ThePageShowsWhatTrialAndBlameMeasured) {
   const auto blamed = [&](const std::string& service) {
     return file(service + ".json", json{{"schema", "berth.blame/1"},
                                         {"service", service},
+                                        {"time", 1764421200},
+                                        {"seconds", 60},
                                         {"waited_ms", 400},
                                         {"culprits",
                                          {{{"kind", "cgroup"}, {"name", "<b>crowd"}, {"ms", 300}},
@@ -112,13 +114,14 @@ TEST_F(ReplayCommand, ThePageShowsWhatTrialAndBlameMeasured) {
   };
   const std::string page = (directory_ / "page.html").string();
   const std::string replayed = "berthctl replay " + trace;
-  const Ran ran = run_shell(replayed + " --report " + page + " --measured " + trial + " --measured " +
-                            blamed("web") + " --measured " + blamed("database"));
+  const Ran ran = run_shell("TZ=Asia/Tokyo " + replayed + " --report " + page + " --measured " + trial +
+                            " --measured " + blamed("web") + " --measured " + blamed("database"));
   EXPECT_EQ(ran.exit, 0) << ran.err;
   const std::string html = text_of("page.html");
   for (const char* part : {"trial of a (observe.toml) and b (enforce.toml)", "-75.0 %", "-80.0 % to -70.0 %",
                            "a difference: b is better", "waits of web", "waits of database", "&lt;b&gt;crowd",
-                           "75 %", "width:75.0%", "none: its quota was used up"})
+                           "2025-11-29 12:59:00 to 2025-11-29 13:00:00 UTC", "75 %", "width:75.0%",
+                           "none: its quota was used up"})
     EXPECT_THAT(html, HasSubstr(part));
   // Another document costs no replay, and leaves no page.
   const std::string other = (directory_ / "other.html").string();
@@ -161,7 +164,10 @@ TEST_F(ReplayCommand, RefusesWhatIsNoTrace) {
   expect_complaint(run_shell("berthctl replay /no/such/file"), 2, "/no/such/file");
   expect_complaint(run_shell("berthctl replay -o nonsense=1 " + file("a.zst", trace::test::record(3))), 2,
                    "nonsense");
-  expect_complaint(run_shell("berthctl replay - --config -"), 2, "standard input");
+  for (const char* twice :
+       {"- --config -", "- --compare -", "x.zst --config - --compare -", "- --report x.html --measured -",
+        "x.zst --report x.html --measured - --measured -"})
+    expect_complaint(run_shell(std::string("berthctl replay ") + twice), 2, "standard input");
 }
 
 TEST(ProgressLine, FitsTheTerminal) {
