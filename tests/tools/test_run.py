@@ -202,7 +202,7 @@ def test_a_choice_among_the_tests_reaches_them_and_is_not_kept(green: Green, mon
     monkeypatch.setattr(cli, "KNOWN", {"some": None})
     monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
     monkeypatch.setenv("BERTH_SEED", "1")
-    for name in [name for name in os.environ if name.startswith(cli.SELECT)]:
+    for name in [name for name in os.environ if name in cli.SELECT]:
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, "chosen")
     assert cli.main(["some"]) == 0 and cli.main(["some"]) == 0
@@ -212,6 +212,10 @@ def test_a_choice_among_the_tests_reaches_them_and_is_not_kept(green: Green, mon
     assert cli.main(["some"]) == 0 and seen[4:] == ["", ""]
     monkeypatch.setenv(variable, "chosen")
     assert cli.main(["some"]) == 0 and seen[6:] == ["chosen"] * 2
+    # Another variable of the same programs chooses nothing: packages are installed, and no part runs.
+    monkeypatch.delenv(variable)
+    monkeypatch.setenv("GTEST_COLOR", "yes")
+    assert cli.main(["some"]) == 0 and seen[8:] == [""]
 
 
 def test_the_last_line_that_counts_is_what_counts() -> None:

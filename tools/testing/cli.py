@@ -32,7 +32,18 @@ from .tree import Tree
 # are full in the next run.
 LIMIT = 80
 # Variables that make test programs run another selection than their results are kept for.
-SELECT = ("GTEST_", "PYTEST_", "RC_PARAMS")
+SELECT = {
+    "GTEST_ALSO_RUN_DISABLED_TESTS",
+    "GTEST_FILTER",
+    "GTEST_RANDOM_SEED",
+    "GTEST_REPEAT",
+    "GTEST_SHARD_INDEX",
+    "GTEST_SHUFFLE",
+    "GTEST_TOTAL_SHARDS",
+    "PYTEST_ADDOPTS",
+    "PYTEST_PLUGINS",
+    "RC_PARAMS",
+}
 
 
 def main(words: list[str]) -> int:
@@ -51,7 +62,7 @@ def main(words: list[str]) -> int:
         parser.error(f"no such part: {' '.join(unknown)} (quick, properties, {', '.join(KNOWN)})")
     # The parts test what this run builds.
     os.environ.pop("BERTH_BUILD", None)
-    chosen = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(SELECT)]
+    chosen = [f"{name}={value}" for name, value in os.environ.items() if name in SELECT]
     if chosen:
         print(f"{' '.join(chosen)} chooses the tests, so no result is kept", flush=True)
     # A termination unwinds, so that no child stays.
