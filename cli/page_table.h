@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What berthctl trial and blame measured, for the page of berthctl replay --report.
+// Measurements of berthctl trial and blame, for the page of berthctl replay --report.
 #pragma once
 
 #include "cli/problem.h"

@@ -20,7 +20,7 @@ struct PageSide {
   const History* history = nullptr;
 };
 
-// What was measured on the host itself, as text.
+// Measurements on the host itself, as text.
 struct PageTable {
   struct Column {
     std::string name;

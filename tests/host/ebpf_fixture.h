@@ -66,7 +66,7 @@ inline void pin(pid_t pid, int cpu) {
   if (sched_setaffinity(pid, sizeof(set), &set) != 0) throw std::runtime_error("sched_setaffinity");
 }
 
-// What this machine lacks to load any of the programs; nullopt where it lacks nothing. All else that keeps
+// Names the thing that this machine lacks to load any of the programs; nullopt: nothing. All else that keeps
 // one from being loaded is a fault of the program.
 inline std::optional<std::string> no_bpf() {
   utsname kernel{};
