@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/interrupt_writer.h"
 
+#include "os/proc_files.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -39,10 +42,34 @@ std::optional<CpuSet> set_of(const std::optional<std::string>& text) {
   return text ? std::optional(set_of(*text)) : std::nullopt;
 }
 
+// vCPUs online now; nullopt where that cannot be read.
+std::optional<CpuSet> online_in(const std::filesystem::path& sys_root) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 10;
+  const std::string text = os::read_start(sys_root / "devices/system/cpu/online", kMostBytes);
+  auto online = CpuSet::parse(text);
+  return online && !online->empty() ? std::optional(std::move(*online)) : std::nullopt;
+}
+
 std::string changed_by_another(const CpuSet& now, const HostRecord& record) {
   return fmt::format(
       "another program has changed it: it is \"{}\", berth wrote \"{}\", before that it was \"{}\"",
       now.to_string(), record.written, record.original);
+}
+
+// irqbalance follows an order at its next scan, and until then tells what it did before; so its record has a
+// `previous` until its answer shows that `written` is in force. Since 1.9.1 it may ban hot CPUs, too.
+bool was_in_force(const HostRecord& record) { return !record.previous; }
+
+// That irqbalance is to be told `cpus`, while it bans `now`. Whatever berth may have banned is in `previous`.
+void change(HostRecord& record, const CpuSet& cpus, const CpuSet& now) {
+  record.previous = (now | set_of(record.written)).to_string();
+  record.written = cpus.to_string();
+}
+
+// Whether irqbalance, which was told its original and now bans `now`, has nothing of berth's any more. It
+// reads orders before later questions, so nothing of berth's comes after that.
+bool has_followed(const HostRecord& record, const CpuSet& now) {
+  return !now.intersects(set_of(record.previous).value_or(CpuSet()) - set_of(record.original));
 }
 
 }  // namespace
@@ -112,7 +139,10 @@ bool InterruptWriter::restore_one(const HostRecord& record, int number, Interrup
   if (!now) return leave(now.error().message(), true);
   const CpuSet original = set_of(record.original);
   if (*now != original) {
-    if (*now != set_of(record.written) && *now != set_of(record.previous))
+    const CpuSet berths = set_of(record.written);
+    // Once all of an interrupt's vCPUs are offline, the kernel itself chooses others.
+    const bool kernels = !berths.intersects(online_in(sys_root_).value_or(berths));
+    if (*now != berths && *now != set_of(record.previous) && !kernels)
       return leave(changed_by_another(*now, record), false);
     const auto written = interrupts_.set_cpus(number, original);
     if (!written && written.error().kind() == ErrorKind::gone) return true;
@@ -126,7 +156,7 @@ bool InterruptWriter::restore_one(const HostRecord& record, int number, Interrup
   return true;
 }
 
-bool InterruptWriter::restore_irqbalance(const HostRecord& record, std::chrono::milliseconds patience,
+bool InterruptWriter::restore_irqbalance(HostRecord record, std::chrono::milliseconds patience,
                                          InterruptsBack& back) {
   const std::string socket = record.name.substr(kIrqbalance.size());
   const auto leave = [&](std::string reason, bool kept) {
@@ -135,18 +165,24 @@ bool InterruptWriter::restore_irqbalance(const HostRecord& record, std::chrono::
   };
   if (!irqbalance_.has(socket)) return true;
   const auto state = irqbalance_.ask(patience);
+  if (!state && record.is_undone()) return false;
   if (!state) return leave(state.error().message(), true);
   if (!*state || (*state)->socket != socket) return true;  // it has ended, and so has what it was told
-  // The original may be in force although irqbalance was told otherwise: it follows late.
-  const CpuSet original = set_of(record.original);
   const CpuSet& now = (*state)->banned;
-  if (now != original && now != set_of(record.written) && now != set_of(record.previous))
+  if (record.is_undone()) return has_followed(record, now);
+  const CpuSet original = set_of(record.original);
+  if (now != original && was_in_force(record) && !set_of(record.written).is_subset_of(now))
     return leave(changed_by_another(now, record), false);
   const auto told = irqbalance_.ban(socket, original, patience);
   if (!told && told.error().kind() == ErrorKind::gone) return true;
   if (!told) return leave(told.error().message(), true);
   back.irqbalance = true;
-  return true;
+  told_ = socket;
+  // Until it follows, its answer is still berth's ban, which nobody may take for its own. After an error, the
+  // next restore tells it again.
+  change(record, original, now);
+  (void)journal_.record(std::span(&record, 1));
+  return false;
 }
 
 void InterruptWriter::forget(std::span<const std::string> names, InterruptsBack& back) {
@@ -170,12 +206,11 @@ InterruptsBack InterruptWriter::restore_all(std::chrono::milliseconds patience) 
   // irqbalance first: what it does from now on, it does with all vCPUs.
   InterruptsBack told;
   std::vector<std::string> served;
-  for (const auto& [name, record] : journal_.host()) {
+  const auto records = journal_.host();  // it changes below
+  for (const auto& [name, record] : records) {
     if (!name.starts_with(kIrqbalance)) continue;
     if (restore_irqbalance(record, patient_ ? kLongPatience : patience, told)) served.push_back(name);
   }
-  told_.clear();
-  followed_.clear();
   foreign_.clear();
   auto back = restore(held());
   back.irqbalance = told.irqbalance;
@@ -204,28 +239,41 @@ model::Result<InterruptWriter::Ban> InterruptWriter::ban(const CpuSet& cpus,
   if (!*state) return Ban::absent;
   const auto& [socket, banned] = **state;
   if (foreign_ == socket) return Ban::foreign;
-  const auto known = journal_.host().find(own);
-  const bool recorded = known != journal_.host().end();
-  HostRecord record{own, banned.to_string(), {}, std::nullopt};
-  if (recorded) record = known->second;
+  HostRecord record{own, banned.to_string(), banned.to_string(), std::nullopt};
+  if (const auto known = journal_.host().find(own); known != journal_.host().end()) {
+    if (known->second.is_undone() && has_followed(known->second, banned)) {
+      if (auto done = journal_.forget_host(std::span(&own, 1)); !done) return model::fail(done.error());
+    } else {
+      record = known->second;
+    }
+  }
+  const CpuSet original = set_of(record.original);
   const CpuSet written = set_of(record.written);
-  if (recorded && banned == written) {
-    followed_ = socket;
-  } else if (recorded && followed_ == socket) {
+  const bool in_force = written.is_subset_of(banned);
+  if (!in_force && was_in_force(record)) {
     foreign_ = socket;
     const auto forgotten = journal_.forget_host(std::span(&own, 1));
     return forgotten ? model::Result<Ban>(Ban::foreign) : model::fail(forgotten.error());
   }
-  const CpuSet wanted = set_of(record.original) | cpus;
-  if (recorded ? wanted == written && told_ == socket : wanted == banned) return Ban::told;
-  if (recorded && wanted != written) record.previous = record.written;
-  record.written = wanted.to_string();
+  const CpuSet wanted = original | cpus;
+  const bool is_recorded = journal_.host().contains(own);
+  if (wanted == written && (!is_recorded || told_ == socket)) {
+    if (in_force && record.previous && !record.is_undone()) {
+      record.previous.reset();
+      if (const auto noted = journal_.record(std::span(&record, 1)); !noted)
+        return model::fail(noted.error());
+    }
+    return in_force ? Ban::told : Ban::pending;
+  }
+  for (const CpuSet& list : {wanted, original}) {
+    if (const auto said = os::Irqbalance::can_say(list); !said) return model::fail(said.error());
+  }
+  change(record, wanted, banned);
   told_.clear();
-  followed_.clear();
   if (const auto noted = journal_.record(std::span(&record, 1)); !noted) return model::fail(noted.error());
   if (const auto told = irqbalance_.ban(socket, wanted, patience); !told) return model::fail(told.error());
   told_ = socket;
-  return Ban::told;
+  return Ban::pending;
 }
 
 }  // namespace berth::cgroup

@@ -28,7 +28,7 @@ struct InterruptsBack {
     bool kept = false;   // the journal keeps the record, and a later restore tries again
   };
   std::vector<Left> left;
-  bool irqbalance = false;             // its banned CPUs are back
+  bool irqbalance = false;             // it was told its own banned CPUs, and follows within some 20 s
   std::optional<std::string> problem;  // of the journal
 };
 
@@ -41,10 +41,11 @@ class InterruptWriter {
 
   // `journal` outlives the writer.
   InterruptWriter(UndoJournal& journal, std::filesystem::path interrupts_directory,
-                  std::filesystem::path irqbalance_directory)
+                  std::filesystem::path irqbalance_directory, std::filesystem::path sys_root)
       : journal_(journal),
         interrupts_(std::move(interrupts_directory)),
-        irqbalance_(std::move(irqbalance_directory)) {}
+        irqbalance_(std::move(irqbalance_directory)),
+        sys_root_(std::move(sys_root)) {}
 
   const os::Interrupts& interrupts() const { return interrupts_; }
 
@@ -71,18 +72,20 @@ class InterruptWriter {
   model::Result<std::map<int, model::Error>> move(std::span<const Move> moves);
   // Puts these back, unless another program changed them since.
   InterruptsBack restore(std::span<const int> numbers);
-  // Puts back all, and irqbalance's banned CPUs. `patience`: for irqbalance.
+  // Puts back all, and irqbalance's banned CPUs. `patience`: for irqbalance. As irqbalance follows late, its
+  // record stays until a later call sees that it did (HostRecord::is_undone()).
   InterruptsBack restore_all(std::chrono::milliseconds patience = kPatience);
   // Forgets interrupts that another program changed, or that have gone.
   model::Result<void> disown(std::span<const int> numbers);
 
   enum class Ban {
     absent,   // no irqbalance runs
-    told,     // and it may take ten seconds to follow
+    pending,  // it was told, and has not followed yet; ask again
+    told,     // and it bans them
     foreign,  // another program told it something else since, and so berth tells it nothing more
   };
   // Adds these vCPUs, and no others, to those that irqbalance had banned before berth. Error transient: it
-  // did not answer within `patience`; try again.
+  // did not answer within `patience`; try again. Error invalid_input: it takes no list as long.
   model::Result<Ban> ban(const model::CpuSet& cpus, std::chrono::milliseconds patience = kPatience);
   // irqbalance's next answer is waited for, as no tick follows.
   void be_patient() {
@@ -92,16 +95,16 @@ class InterruptWriter {
 
  private:
   bool restore_one(const HostRecord& record, int number, InterruptsBack& back);
-  bool restore_irqbalance(const HostRecord& record, std::chrono::milliseconds patience, InterruptsBack& back);
+  bool restore_irqbalance(HostRecord record, std::chrono::milliseconds patience, InterruptsBack& back);
   void forget(std::span<const std::string> names, InterruptsBack& back);
 
   UndoJournal& journal_;
   os::Interrupts interrupts_;
   os::Irqbalance irqbalance_;
-  // Sockets of the irqbalance that was told what is recorded, of the one that follows it, and of the one that
-  // another program told something else since.
+  std::filesystem::path sys_root_;
+  // Sockets of the irqbalance that was told what is recorded, and of the one that another program told
+  // something else since.
   std::string told_;
-  std::string followed_;
   std::string foreign_;
   bool patient_ = false;
 };

@@ -39,6 +39,8 @@ struct OpenUndoFile {
 };
 
 constexpr const char* kLock = "undo.lock";
+// Version 2 has a record of the host that is to be put back. Any other file is of version 1, so that an
+// earlier berthd can go on with it; that one knows no such records.
 constexpr int kVersion = 2;
 
 constexpr const char* kSchema =
@@ -49,11 +51,9 @@ constexpr const char* kSchema =
     "  owner TEXT NOT NULL, unit TEXT NOT NULL,"
     "  original TEXT NOT NULL, note TEXT NOT NULL, written TEXT NOT NULL, previous TEXT,"
     "  UNIQUE(path, cgroup_id, attribute));";
-// Of version 2.
 constexpr const char* kHostSchema =
-    "CREATE TABLE host("
-    "  name TEXT PRIMARY KEY, original TEXT NOT NULL, written TEXT NOT NULL, previous TEXT);"
-    "PRAGMA user_version = 2;";
+    "CREATE TABLE IF NOT EXISTS host("
+    "  name TEXT PRIMARY KEY, original TEXT NOT NULL, written TEXT NOT NULL, previous TEXT);";
 
 model::Result<os::LockFile> lock_journal(const std::filesystem::path& directory, const std::string& boot_id) {
   const auto where = [&] {
@@ -91,6 +91,10 @@ model::Result<void> leave_to_hung_holder(const std::filesystem::path& file) {
   return {};
 }
 
+model::Result<void> set_version(os::Database& database, bool has_host) {
+  return database.run(has_host ? "PRAGMA user_version = 2" : "PRAGMA user_version = 1");
+}
+
 // Opens, checks and brings to this boot.
 model::Result<os::Database> open_database(const std::filesystem::path& file, const std::string& boot_id) {
   auto opened = os::Database::open(file, "undo journal");
@@ -113,8 +117,8 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   if (*version != "0" && *version != "1" && *version != known) {
     return model::fail(
         model::ErrorKind::unavailable,
-        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); restore "
-                    "the host with that version first",
+        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); run "
+                    "`berthd --restore` of that version, or reboot",
                     file.string(), *version, kVersion));
   }
   auto transaction = os::Transaction::begin(database);
@@ -122,9 +126,7 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   if (*version == "0") {
     if (auto made = database.run(kSchema); !made) return model::fail(made.error());
   }
-  if (*version != known) {
-    if (auto made = database.run(kHostSchema); !made) return model::fail(made.error());
-  }
+  if (auto made = database.run(kHostSchema); !made) return model::fail(made.error());
   const auto boot = single_text(database, "SELECT id FROM boot");
   if (!boot) return model::fail(boot.error());
   if (*boot != boot_id) {
@@ -134,6 +136,11 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
     if (!insert) return model::fail(insert.error());
     insert->bind(1, boot_id);
     if (auto done = insert->step(); !done) return model::fail(done.error());
+  }
+  const auto host = single_text(database, "SELECT count(*) FROM host WHERE written != original");
+  if (!host) return model::fail(host.error());
+  if (const std::string fits = *host == "0" ? "1" : known; fits != *version) {
+    if (auto set = set_version(database, fits == known); !set) return model::fail(set.error());
   }
   if (auto committed = transaction->commit(); !committed) return model::fail(committed.error());
   return opened;
@@ -217,8 +224,8 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
           fmt::format("{}. It may record changes since the host booted, so "
                       "berth changes nothing more. "
                       "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, "
-                      "CPUWeight= in /run/systemd/system.control, at cpu.max.burst and /proc/irq, then move "
-                      "the file away, or reboot",
+                      "CPUWeight= in /run/systemd/system.control, at cpu.max.burst and /proc/irq, restart "
+                      "irqbalance, then move the file away, or reboot",
                       content.error().message())));
     }
     database = model::fail(model::ErrorKind::io, "closed");
@@ -242,6 +249,11 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
   opened.rows = std::move(content->first);
   opened.host = std::move(content->second);
   return opened;
+}
+
+std::size_t host_to_put_back(const std::map<std::string, HostRecord>& host) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(host, [](const auto& entry) { return !entry.second.is_undone(); }));
 }
 
 using Key = std::tuple<std::string, std::uint64_t, Attribute>;
@@ -278,6 +290,17 @@ struct UndoJournal::State {
         return found->second;
     }
     return std::nullopt;
+  }
+  // Ends a change of the host's records.
+  model::Result<void> commit(os::Transaction& transaction, std::map<std::string, HostRecord> now) {
+    const bool had_any = host_to_put_back(host) > 0;
+    const bool has_any = host_to_put_back(now) > 0;
+    if (had_any != has_any) {
+      if (auto set = set_version(*database, has_any); !set) return set;
+    }
+    if (auto committed = transaction.commit(); !committed) return committed;
+    host = std::move(now);
+    return {};
   }
   void put(std::int64_t row, UndoRecord record) {
     drop(row);
@@ -461,12 +484,12 @@ model::Result<void> UndoJournal::record(std::span<const HostRecord> records) {
     record.previous ? statement.bind(4, *record.previous) : statement.bind_null(4);
     if (auto stepped = statement.step(); !stepped) return model::fail(stepped.error());
   }
-  if (auto committed = transaction->commit(); !committed) return model::fail(committed.error());
+  auto host = state_->host;
   for (HostRecord& record : done) {
     std::string name = record.name;
-    state_->host.insert_or_assign(std::move(name), std::move(record));
+    host.insert_or_assign(std::move(name), std::move(record));
   }
-  return {};
+  return state_->commit(*transaction, std::move(host));
 }
 
 model::Result<void> UndoJournal::forget_host(std::span<const std::string> names) {
@@ -478,14 +501,16 @@ model::Result<void> UndoJournal::forget_host(std::span<const std::string> names)
     state_->remove_host.bind(1, name);
     if (auto stepped = state_->remove_host.step(); !stepped) return model::fail(stepped.error());
   }
-  if (auto committed = transaction->commit(); !committed) return model::fail(committed.error());
-  for (const std::string& name : names) state_->host.erase(name);
-  return {};
+  auto host = state_->host;
+  for (const std::string& name : names) host.erase(name);
+  return state_->commit(*transaction, std::move(host));
 }
 
 const std::map<std::string, HostRecord>& UndoJournal::host() const { return state_->host; }
 
 std::size_t UndoJournal::size() const { return state_->rows.size() + state_->host.size(); }
+
+std::size_t UndoJournal::to_put_back() const { return state_->rows.size() + host_to_put_back(state_->host); }
 
 const std::vector<std::string>& UndoJournal::warnings() const { return state_->warnings; }
 

@@ -40,6 +40,8 @@ struct HostRecord {
   std::string written;
   std::optional<std::string> previous;  // as UndoRecord::previous
 
+  // The original has been written, though it is in force later: nothing is left to put back.
+  bool is_undone() const { return written == original; }
   friend bool operator==(const HostRecord&, const HostRecord&) = default;
 };
 
@@ -75,13 +77,16 @@ class UndoJournal {
   // Oldest first.
   std::vector<UndoRecord> records() const;
 
-  // Attributes of the host, as record() and forget().
+  // Attributes of the host, as record() and forget(). While one is to be put back, the file has a format that
+  // a berthd without them refuses; else it has the one that each knows.
   model::Result<void> record(std::span<const HostRecord> records);
   model::Result<void> forget_host(std::span<const std::string> names);
   const std::map<std::string, HostRecord>& host() const;  // by name
 
   // Records of either kind.
   std::size_t size() const;
+  // Those that are to be put back: without HostRecord::is_undone().
+  std::size_t to_put_back() const;
   // Damage found and mended at opening, for the log.
   const std::vector<std::string>& warnings() const;
 

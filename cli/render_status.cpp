@@ -179,6 +179,7 @@ std::string interrupts_line(const Document& interrupts) {
   if (others > 0) line += fmt::format(", {:.0f} stay because another program put them there", others);
   const std::string irqbalance = text_of(interrupts, "irqbalance");
   if (irqbalance == "told") line += "; irqbalance keeps off these vCPUs, too";
+  if (irqbalance == "pending") line += "; irqbalance is told, and follows within 20 s";
   if (irqbalance == "silent") line += "; irqbalance does not answer";
   if (irqbalance == "foreign") line += "; another program told irqbalance other vCPUs";
   return line;

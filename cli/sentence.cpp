@@ -185,6 +185,10 @@ std::string leaf(const Entry& entry) {
 }
 
 std::string interrupts(const Entry& entry) {
+  if (entry.attribute == "irqbalance") {
+    return entry.result == "applied" ? fmt::format("irqbalance bans vCPUs {}, too", entry.new_value)
+                                     : "irqbalance has its own banned CPUs again";
+  }
   if (entry.result == "applied") return fmt::format("interrupts {} leave owned vCPUs", entry.new_value);
   if (entry.result == "restored") return fmt::format("interrupts {} are back", entry.new_value);
   if (entry.result == "failed") return "interrupts could not be put back";

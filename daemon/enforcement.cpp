@@ -69,11 +69,10 @@ void Enforcement::put_back_left_behind() {
   constexpr const char* kReason = "left behind by an earlier berthd";
   const auto& journal = actuators_->journal();
   for (const auto& warning : journal.warnings()) os::log_warning("undo journal: {}", warning);
-  if (journal.size() > 0) {
-    os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore",
-                    journal.size());
+  if (const std::size_t left = journal.to_put_back(); left > 0)
+    os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore", left);
+  if (journal.size() > 0)
     publish_(entries_of(restore_all(kRestoreBudget), setup_.clock.now(), mode(), kReason));
-  }
   put_back_leaves(kReason);
 }
 

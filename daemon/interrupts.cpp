@@ -39,6 +39,8 @@ const char* word_of(cgroup::InterruptWriter::Ban ban) {
       return "absent";
     case cgroup::InterruptWriter::Ban::told:
       return "told";
+    case cgroup::InterruptWriter::Ban::pending:
+      return "pending";
     case cgroup::InterruptWriter::Ban::foreign:
       break;
   }
@@ -58,8 +60,10 @@ struct Interrupts::Look {
   const CpuSet& online;
   double now = 0;
   std::vector<cgroup::InterruptWriter::Move> moves{};
-  std::vector<int> back{};     // none of their vCPUs is owned any more
-  std::vector<int> foreign{};  // another program changed them since
+  std::vector<int> back{};         // none of their vCPUs is owned any more
+  std::vector<int> foreign{};      // another program changed them since
+  std::vector<int> renewed{};      // drivers made them again, with their number
+  std::optional<CpuSet> of_new{};  // the vCPUs of a new interrupt
   std::vector<LogEntry> entries{};
 };
 
@@ -69,27 +73,30 @@ std::vector<LogEntry> Interrupts::follow(const CpuSet& owned, const CpuSet& of_o
   told_ = false;
   const CpuSet online = online_of(topology);
   if (!is_due(owned, online, now)) {
-    if (again_) tell_irqbalance(owned);
-    return {};
+    std::vector<LogEntry> entries;
+    if (again_) tell_irqbalance(owned, now, entries);
+    return entries;
   }
+  if (owned != owned_) forget_numbers();
+  Look look{.owned = owned, .online = online, .now = now};
+  report_ = {};
+  report_.off = owned;
+  // First, so that it moves none back.
+  tell_irqbalance(owned, now, look.entries);
   const auto numbers = writer_.interrupts().numbers();
   if (!numbers) {
-    report_ = {};
     report_.problem = numbers.error().message();
-    return {};
+    return std::move(look.entries);
   }
   // Another interrupt may get the number of one that has gone.
   const auto has_gone = [&](int number) { return !std::ranges::binary_search(*numbers, number); };
   std::erase_if(refused_, has_gone);
   std::erase_if(others_, has_gone);
+  std::erase_if(renewed_, has_gone);
   auto gone = writer_.held();
   std::erase_if(gone, [&](int number) { return !has_gone(number); });
 
-  Look look{.owned = owned, .online = online, .now = now};
-  report_ = {};
-  report_.off = owned;
-  // First, so that it moves none back.
-  tell_irqbalance(owned);
+  look.of_new = writer_.interrupts().default_cpus();
   if (const auto forgotten = writer_.disown(gone); !forgotten) report_.problem = forgotten.error().message();
   for (const int number : *numbers) look_at(number, look, of_others, topology);
   carry_out(look);
@@ -111,22 +118,26 @@ bool Interrupts::is_due(const CpuSet& owned, const CpuSet& online, double now) c
 void Interrupts::look_at(int number, Look& look, const CpuSet& of_others, const model::Topology& topology) {
   const auto now = writer_.interrupts().cpus(number);
   if (!now) return;  // it goes
-  const auto held = writer_.held(number);
-  if (held) {
+  if (const auto held = writer_.held(number)) {
     const bool ours = *now == held->written || (held->previous && *now == *held->previous);
     // The kernel itself chooses other vCPUs once all of an interrupt's are offline.
-    if (!ours && held->written.intersects(look.online)) {
+    if (ours || !held->written.intersects(look.online)) {
+      const auto to = policies::off_owned(held->original, look.owned, of_others, topology);
+      if (!to) {
+        look.back.push_back(number);
+      } else if (*to != *now) {
+        look.moves.push_back({number, *now, *to});
+      }
+      return;
+    }
+    // A driver that resets its device makes its interrupts anew, often with the same numbers.
+    const bool as_new = *now == held->original || now.value() == look.of_new;
+    if (!as_new || !renewed_.insert(number).second) {
       look.foreign.push_back(number);
       if (now->intersects(look.owned)) ++report_.others;
       return;
     }
-    const auto to = policies::off_owned(held->original, look.owned, of_others, topology);
-    if (!to) {
-      look.back.push_back(number);
-    } else if (*to != *now) {
-      look.moves.push_back({number, *now, *to});
-    }
-    return;
+    look.renewed.push_back(number);
   }
   if (!now->intersects(look.owned)) return;
   if (others_.contains(number)) {
@@ -141,6 +152,7 @@ void Interrupts::look_at(int number, Look& look, const CpuSet& of_others, const 
 }
 
 void Interrupts::carry_out(Look& look) {
+  if (const auto done = writer_.disown(look.renewed); !done) report_.problem = done.error().message();
   if (!look.foreign.empty()) {
     others_.insert(look.foreign.begin(), look.foreign.end());
     if (const auto done = writer_.disown(look.foreign); !done) report_.problem = done.error().message();
@@ -174,23 +186,43 @@ void Interrupts::carry_out(Look& look) {
                 fmt::format("instances own vCPUs {}, so interrupts leave these", look.owned.to_string())));
 }
 
-void Interrupts::tell_irqbalance(const CpuSet& owned) {
+void Interrupts::tell_irqbalance(const CpuSet& owned, double now, std::vector<LogEntry>& entries) {
+  using Ban = cgroup::InterruptWriter::Ban;
   const auto ban = writer_.ban(owned);
-  again_ = !ban && ban.error().kind() == ErrorKind::transient;
   report_.irqbalance = ban ? word_of(*ban) : "silent";
+  if (!ban) {
+    again_ = ban.error().kind() == ErrorKind::transient;
+    if (!again_) report_.problem = ban.error().message();
+    return;
+  }
+  again_ = *ban == Ban::pending;
+  // What it placed, it places no more.
+  if (std::exchange(balanced_, *ban != Ban::absent) && !balanced_) others_.clear();
+  const CpuSet told = again_ || *ban == Ban::told ? owned : CpuSet();
+  if (std::exchange(banned_, told) == told || told.empty()) return;
+  LogEntry& entry = entries.emplace_back(irqbalance_entry(now, kEnforce, "applied"));
+  entry.policy = "interference";
+  entry.new_value = owned.to_string();
+  entry.reason = "instances own these vCPUs";
 }
 
 std::vector<LogEntry> Interrupts::put_back(double now) {
   report_ = {};
   looked_at_.reset();
   again_ = false;
-  refused_.clear();
-  others_.clear();
+  banned_ = {};
+  forget_numbers();
   if (!writer_.holds_any()) return {};
   auto back = writer_.restore_all();
   // The next tick tries again, and the first one has told about these.
   if (std::exchange(told_, true)) std::erase_if(back.left, [](const auto& left) { return left.kept; });
   return entries_of(back, now, kEnforce, "no instance owns vCPUs whose interrupts move");
+}
+
+void Interrupts::forget_numbers() {
+  refused_.clear();
+  others_.clear();
+  renewed_.clear();
 }
 
 void Interrupts::retry() {

@@ -122,10 +122,10 @@ Result<std::unique_ptr<Blame>> Blame::start(const std::filesystem::path& log_dir
   return std::unique_ptr<Blame>(new Blame(std::move(state)));
 }
 
-void Blame::run_after(int map) {
+Result<void> Blame::run_after(int map) {
   bpf_link*& own = state_->programs->links.on_switch;
   bpf_program* program = state_->programs->progs.on_switch;
-  if (std::exchange(state_->wanted_after, map) == map) return;
+  if (std::exchange(state_->wanted_after, map) == map) return {};
   state_->leave();
   if (map >= 0) {
     // Not twice on one switch; a switch that is missed meanwhile is a moment of another's.
@@ -134,7 +134,10 @@ void Blame::run_after(int map) {
     const int number = bpf_program__fd(program);
     if (bpf_map_update_elem(map, &kOnly, &number, BPF_ANY) == 0) state_->after = map;
   }
-  if (state_->after < 0 && !own) own = bpf_program__attach(program);
+  if (state_->after >= 0 || own) return {};
+  own = bpf_program__attach(program);
+  if (own) return {};
+  return model::fail(model::Error::from_errno(-failure(), "attaching blame's hook on the context switch"));
 }
 
 void Blame::ask(const std::vector<AskedGroup>& groups) {

@@ -401,7 +401,9 @@ std::size_t Collector::size() const { return state_->aggregate.size(); }
 
 int Collector::events_fd() const { return state_->ring ? state_->ring->fd() : -1; }
 
-int Collector::after_switch() const { return state_->hook ? state_->after.get() : -1; }
+int Collector::after_switch() const {
+  return state_->hook && state_->hook->runs_after() ? state_->after.get() : -1;
+}
 
 Collector::Events Collector::take_events() {
   state_->take_events();

@@ -28,6 +28,9 @@ class Switch {
                                                       const Counters* counters, int after);
   ~Switch();
 
+  // Whether the program in `after` runs after the hook.
+  bool runs_after() const;
+
   // Reads these counters from now on, or none. It needs a start() with counters. Earlier counts stay.
   model::Result<void> use(const Counters* counters);
 

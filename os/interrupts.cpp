@@ -3,6 +3,8 @@
 
 #include "os/directory.h"
 #include "os/file_descriptor.h"
+#include "os/irqbalance.h"
+#include "os/proc_files.h"
 #include "os/read_file.h"
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -68,6 +71,11 @@ model::Result<model::CpuSet> Interrupts::cpus(int number) const {
   auto cpus = model::CpuSet::parse(text);
   if (!cpus) return model::fail(cpus.error().context(path.string()));
   return cpus;
+}
+
+std::optional<model::CpuSet> Interrupts::default_cpus() const {
+  auto cpus = parse_mask(read_start(directory_ / "default_smp_affinity", kMostListBytes));
+  return cpus ? std::optional(std::move(*cpus)) : std::nullopt;
 }
 
 model::Result<void> Interrupts::set_cpus(int number, const model::CpuSet& cpus) const {

@@ -26,6 +26,8 @@ class Interrupts {
   std::optional<std::size_t> count() const;
   // Error gone where it has gone.
   model::Result<model::CpuSet> cpus(int number) const;
+  // Those of a new interrupt. nullopt where that cannot be read.
+  std::optional<model::CpuSet> default_cpus() const;
   // Errors of write(2): EIO, or EPERM since Linux 6.10, where the kernel places it by itself (a managed
   // interrupt), or it belongs to one vCPU. EINVAL where none of the vCPUs is online. EROFS in a sandbox.
   model::Result<void> set_cpus(int number, const model::CpuSet& cpus) const;

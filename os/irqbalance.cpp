@@ -133,7 +133,10 @@ model::Result<std::optional<Irqbalance::State>> Irqbalance::ask(std::chrono::mil
 model::Result<void> Irqbalance::ban(const std::string& socket, const model::CpuSet& banned,
                                     std::chrono::milliseconds patience) {
   // An empty list makes irqbalance 1.9.2 crash.
-  const std::string words = "settings cpus " + (banned.empty() ? "NULL" : banned.to_string());
+  if (const auto said = can_say(banned); !said) return said;
+  // With the zero at the end, which irqbalance 1.6 needs.
+  const std::string words =
+      fmt::format("settings cpus {}{}", banned.empty() ? "NULL" : banned.to_string(), '\0');
   auto done = worker_.run(
       [path = directory_ / socket, words]() -> model::Result<void> {
         const auto said = say(path, words);
@@ -142,6 +145,16 @@ model::Result<void> Irqbalance::ban(const std::string& socket, const model::CpuS
       },
       patience);
   return done ? std::move(*done) : model::fail(silent(directory_ / socket));
+}
+
+model::Result<void> Irqbalance::can_say(const model::CpuSet& banned) {
+  const std::size_t size = banned.to_string().size();
+  if (size <= kMostListBytes) return {};
+  return model::fail(ErrorKind::invalid_input,
+                     fmt::format("irqbalance takes a list of banned CPUs of at most {} characters, and this "
+                                 "one has {}; restart irqbalance with its own ban, or let services own fewer "
+                                 "separate vCPUs",
+                                 kMostListBytes, size));
 }
 
 bool Irqbalance::has(const std::string& socket) const {

@@ -39,7 +39,7 @@ Actuators::Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::
       writer_(hierarchy.root, *journal_, direct_, systemd_.get()),
       // irqbalance is this host's.
       interrupts_(*journal_, os::interrupts_directory(hierarchy.proc_root, runtime_dir),
-                  units == Units::directly_in_other_tree ? "" : os::Irqbalance::kDirectory) {
+                  units == Units::directly_in_other_tree ? "" : os::Irqbalance::kDirectory, sys_root) {
   greet_systemd();
 }
 

@@ -116,6 +116,8 @@ std::string describe(const LogEntry& entry) {
     what = entry.attribute.empty()
                ? fmt::format("stopped {}", entry.workload)
                : fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
+  } else if (entry.kind == "interrupts" && entry.attribute == "irqbalance") {
+    what = fmt::format("irqbalance's banned CPUs {}: {}", shown(entry.new_value), entry.result);
   } else if (entry.kind == "interrupts") {
     what = fmt::format("interrupts {}: {}", entry.new_value, entry.result);
   } else if (entry.result == "observed") {

@@ -31,6 +31,12 @@ LogEntry interrupts_entry(double now, const char* mode, const std::vector<int>& 
   return entry;
 }
 
+LogEntry irqbalance_entry(double now, const char* mode, const char* result) {
+  LogEntry entry = interrupts_entry(now, mode, {}, result);
+  entry.attribute = "irqbalance";
+  return entry;
+}
+
 std::vector<LogEntry> entries_of(const cgroup::InterruptsBack& back, double now, const char* mode,
                                  const std::string& reason) {
   std::vector<LogEntry> entries;
@@ -40,6 +46,7 @@ std::vector<LogEntry> entries_of(const cgroup::InterruptsBack& back, double now,
     return entry;
   };
   if (!back.restored.empty()) add(back.restored, "restored");
+  if (back.irqbalance) entries.emplace_back(irqbalance_entry(now, mode, "restored")).reason = reason;
   for (const auto& left : back.left) {
     LogEntry& entry = add({}, "left");
     entry.new_value = left.name;

@@ -80,6 +80,7 @@ class BlameSampling {
   using Started = model::Result<std::unique_ptr<ebpf::Blamer>>;
   bool is_wanted(double now) const;
   void load(double now, std::vector<std::string>& messages);
+  void fail(const model::Error& error, double now, std::vector<std::string>& messages);
   void choose(const std::vector<model::Workload>& workloads, double now);
   void begin_questions(double now);
   void read();

@@ -15,7 +15,7 @@ struct InterruptsReport {
   std::size_t moved = 0;               // that berth holds elsewhere
   std::size_t refused = 0;             // there still, as the kernel does not let them be moved
   std::size_t others = 0;              // there still, as another program put them there after berth
-  std::string irqbalance;              // "absent", "told", "foreign", "silent"
+  std::string irqbalance;              // "absent", "pending", "told", "foreign", "silent"
   std::optional<std::string> problem;  // why none can be moved
 };
 

@@ -42,7 +42,7 @@ class InterruptWriterTest : public testing::Test {
     return std::move(*UndoJournal::open(scratch.path(), "boot-1"));
   }
   std::unique_ptr<InterruptWriter> make() const {
-    return std::make_unique<InterruptWriter>(*journal, files.directory(), run());
+    return std::make_unique<InterruptWriter>(*journal, files.directory(), run(), scratch.path() / "sys");
   }
   // As by another process, after the first one was killed.
   void start_again() {
@@ -121,7 +121,7 @@ TEST_F(InterruptWriterTest, ARestoreWithoutADaemonPutsBackInterruptsAndIrqbalanc
   berth::test::FakeIrqbalance irqbalance(run(), 7, {1});
   files.put(24, "0-7");
   put_file(scratch.path() / "proc/sys/kernel/random/boot_id", "boot-1\n");
-  EXPECT_EQ(ban({2, 3}), Ban::told);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
   move(24, "0-7", "0-5");
   ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.banned() == set("1-3"); }));
   writer.reset();
@@ -147,26 +147,91 @@ TEST_F(InterruptWriterTest, WithoutIrqbalanceThereIsNobodyToTell) {
 
 TEST_F(InterruptWriterTest, IrqbalanceKeepsWhatItHadBannedBefore) {
   berth::test::FakeIrqbalance irqbalance(run(), 7, {1});
-  EXPECT_EQ(ban({2, 3}), Ban::told);
-  EXPECT_EQ(ban({4}), Ban::told);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
+  EXPECT_EQ(ban({4}), Ban::pending);
   ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.banned() == set("1,4"); }));
   restore();
   ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.banned() == set("1"); }));
   EXPECT_EQ(irqbalance.last_words(), "1");
 }
 
+TEST_F(InterruptWriterTest, AnIrqbalanceIsToldOnceItsAnswerShowsTheBan) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  irqbalance.lag(true);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
+  irqbalance.lag(false);
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  EXPECT_EQ(irqbalance.last_words(), "2-3");
+}
+
 TEST_F(InterruptWriterTest, AnIrqbalanceThatFollowsLateGetsItsOwnBack) {
   berth::test::FakeIrqbalance irqbalance(run(), 7);
   irqbalance.lag(true);
-  EXPECT_EQ(ban({2, 3}), Ban::told);
-  EXPECT_EQ(ban({2, 3}), Ban::told);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
   EXPECT_TRUE(restore().irqbalance);
   ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.last_words() == "NULL"; }));
 }
 
+TEST_F(InterruptWriterTest, ARestoreThatIrqbalanceHasNotFollowedYetIsToldOnceAndKeptOnRecord) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  ban({2, 3});
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  irqbalance.lag(true);
+  EXPECT_TRUE(restore().irqbalance);
+  EXPECT_EQ(journal->size(), 1U);
+  EXPECT_EQ(journal->to_put_back(), 0U);
+  const auto again = restore();
+  EXPECT_FALSE(again.irqbalance);
+  EXPECT_THAT(again.left, IsEmpty());
+  irqbalance.lag(false);
+  restore();
+  EXPECT_EQ(journal->size(), 0U);
+}
+
+TEST_F(InterruptWriterTest, ABanBeforeIrqbalanceFollowedTheRestoreKeepsTheOriginal) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  ban({2, 3});
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  irqbalance.lag(true);
+  restore();
+  start_again();
+  // Less than it bans still: it is told, as it is about to follow the restore.
+  EXPECT_EQ(ban({2}), Ban::pending);
+  ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.last_words() == "2"; }));
+  restore();
+  ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.last_words() == "NULL"; }));
+}
+
+TEST_F(InterruptWriterTest, SeveralBansBeforeIrqbalanceFollowsAreBerthsOwn) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  ban({2, 3});
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  irqbalance.lag(true);
+  EXPECT_EQ(ban({4}), Ban::pending);
+  EXPECT_EQ(ban({5}), Ban::pending);
+  start_again();
+  const auto back = restore();
+  EXPECT_THAT(back.left, IsEmpty());
+  EXPECT_TRUE(back.irqbalance);
+  ASSERT_TRUE(berth::test::eventually([&] { return irqbalance.last_words() == "NULL"; }));
+}
+
+TEST_F(InterruptWriterTest, CpusThatIrqbalanceBansBesideThoseOfBerthAreNoChangeOfAnotherProgram) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  ban({2, 3});
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  irqbalance.set_banned({2, 3, 6});  // as of a hot one
+  EXPECT_EQ(ban({2, 3}), Ban::told);
+  EXPECT_TRUE(restore().irqbalance);
+  irqbalance.set_banned({6});
+  restore();
+  EXPECT_EQ(journal->size(), 0U);
+}
+
 TEST_F(InterruptWriterTest, AnIrqbalanceThatAnotherProgramToldOtherwiseIsLeft) {
   berth::test::FakeIrqbalance irqbalance(run(), 7);
-  EXPECT_EQ(ban({2, 3}), Ban::told);
+  ban({2, 3});
   EXPECT_EQ(ban({2, 3}), Ban::told);
   irqbalance.set_banned({5});
   EXPECT_EQ(ban({2, 3}), Ban::foreign);
@@ -176,13 +241,31 @@ TEST_F(InterruptWriterTest, AnIrqbalanceThatAnotherProgramToldOtherwiseIsLeft) {
   EXPECT_EQ(journal->size(), 0U);
 }
 
+TEST_F(InterruptWriterTest, AListThatIrqbalanceCannotTakeIsRefusedAndNotRecorded) {
+  berth::test::FakeIrqbalance irqbalance(run(), 7);
+  CpuSet even;
+  for (int cpu = 0; cpu < 400; cpu += 2) even.insert(cpu);
+  EXPECT_EQ(ban(even).error().kind(), model::ErrorKind::invalid_input);
+  EXPECT_EQ(journal->size(), 0U);
+  EXPECT_EQ(irqbalance.last_words(), "");
+}
+
+TEST_F(InterruptWriterTest, AnInterruptWhoseVcpusAllWentOfflineIsPutBackWhereverTheKernelPutIt) {
+  files.put(24, "0-7");
+  move(24, "0-7", "2-3");
+  put_file(scratch.path() / "sys/devices/system/cpu/online", "0-1,4-7\n");
+  files.put(24, "0-1,4-7");
+  EXPECT_THAT(restore().restored, ElementsAre(24));
+  EXPECT_EQ(files.cpus(24), "0-7");
+}
+
 TEST_F(InterruptWriterTest, ANewIrqbalanceIsToldToo) {
   {
     berth::test::FakeIrqbalance former(run(), 7);
-    EXPECT_EQ(ban({2, 3}), Ban::told);
+    EXPECT_EQ(ban({2, 3}), Ban::pending);
   }
   berth::test::FakeIrqbalance later(run(), 8, {6});
-  EXPECT_EQ(ban({2, 3}), Ban::told);
+  EXPECT_EQ(ban({2, 3}), Ban::pending);
   ASSERT_TRUE(berth::test::eventually([&] { return later.banned() == set("2-3,6"); }));
   EXPECT_THAT(journal->host(), SizeIs(1));
 }

@@ -286,6 +286,32 @@ TEST_F(UndoJournalTest, AttributesOfTheHostDoNotOutliveTheBoot) {
   EXPECT_EQ(open("boot-2")->size(), 0U);
 }
 
+TEST_F(UndoJournalTest, IsForAnEarlierBerthdUnlessTheHostHasAnAttributeToPutBack) {
+  const auto version = [this] {
+    sqlite3* raw = nullptr;
+    int found = -1;
+    const auto take = [](void* to, int, char** texts, char**) {
+      *static_cast<int*>(to) = std::stoi(texts[0]);
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_open((state.path() / "undo.db").c_str(), &raw), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(raw, "PRAGMA user_version", take, &found, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    return found;
+  };
+  open()->record(direct("a"));
+  EXPECT_EQ(version(), 1);
+  std::vector<HostRecord> records{{"irq/4", "0-7", "0-3", std::nullopt}, {"irq/5", "1", "2", "3"}};
+  ASSERT_TRUE(open()->record(records));
+  EXPECT_EQ(version(), 2);
+  ASSERT_TRUE(open()->forget_host(std::vector<std::string>{"irq/4"}));
+  EXPECT_EQ(version(), 2);
+  records = {{"irq/5", "1", "1", "2"}};  // nothing is left to put back
+  ASSERT_TRUE(open()->record(records));
+  EXPECT_EQ(version(), 1);
+  EXPECT_EQ(open()->host().size(), 1U);
+}
+
 TEST_F(UndoJournalTest, ARecordOfVersion1IsKept) {
   open()->record(direct("a"));
   {

@@ -6,6 +6,7 @@
 #include "tests/unit/daemon/daemon_fixture.h"
 #include "tests/unit/os/fake_interrupts.h"
 
+#include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -180,6 +181,46 @@ TEST_F(DaemonInterrupts, OneThatComesAgainIsMovedAgain) {
   files.put(24, "0-7");
   tick();
   EXPECT_EQ(cpus(24), set("0-7") - owned());
+}
+
+TEST_F(DaemonInterrupts, OneThatItsDriverMadeAgainIsMovedAgainOnce) {
+  files.put(24, "0-7");
+  files.put(25, "0-7");
+  std::ofstream(files.directory() / "default_smp_affinity") << "3f\n";
+  run();
+  files.put(24, "0-7");
+  files.put(25, "0-5");
+  look();
+  EXPECT_EQ(cpus(24), set("0-7") - owned());
+  EXPECT_EQ(cpus(25), set("0-5") - owned());
+  EXPECT_EQ(report()["others"], 0);
+  files.put(24, "0-7");
+  look();
+  EXPECT_EQ(files.cpus(24), "0-7") << "another program wants it so";
+  EXPECT_EQ(report()["others"], 1);
+  daemon->stop();
+  EXPECT_EQ(files.cpus(25), "0-5");
+}
+
+TEST_F(DaemonInterrupts, OneOfAnotherProgramIsMovedAgainOnceTheOwnersChange) {
+  files.put(24, "0-7");
+  run();
+  files.put(24, owned().to_string());
+  look();
+  EXPECT_EQ(report()["others"], 1);
+  node.remove_group("web/a");
+  tick();
+  tick();
+  EXPECT_EQ(report()["others"], 0);
+  EXPECT_FALSE(cpus(24).intersects(set(node.cpus("web/b"))));
+}
+
+TEST_F(DaemonInterrupts, WhereTheyCannotBeListedTheReportSaysWhatTheyShouldLeave) {
+  std::filesystem::remove_all(files.directory());
+  run();
+  EXPECT_EQ(report()["cpus"], owned().to_string());
+  EXPECT_EQ(report()["irqbalance"], "absent");
+  EXPECT_FALSE(report()["problem"].is_null());
 }
 
 TEST_F(DaemonInterrupts, ARestoreOnRequestCountsThem) {

@@ -61,8 +61,17 @@ class FakeIrqbalance {
     const std::lock_guard lock(mutex_);
     return last_words_;
   }
-  // It takes orders, and does not follow them yet.
-  void lag(bool lags) { lags_ = lags; }
+  // Whether these ended with a zero.
+  bool ends_with_zero() {
+    const std::lock_guard lock(mutex_);
+    return ends_with_zero_;
+  }
+  // It takes orders, and does not follow them until it lags no more.
+  void lag(bool lags) {
+    const std::lock_guard lock(mutex_);
+    lags_ = lags;
+    if (!lags && !last_words_.empty()) follow();
+  }
   // It answers nobody.
   void hang(bool hangs) { hangs_ = hangs; }
 
@@ -102,16 +111,20 @@ class FakeIrqbalance {
       (void)send(client, said.data(), said.size(), MSG_NOSIGNAL);
     } else if (text.starts_with(kCpus)) {
       last_words_ = text.substr(kCpus.size());
-      if (!lags_) banned_ = last_words_ == "NULL" ? own_ : *model::CpuSet::parse(last_words_);
+      ends_with_zero_ = last_words_.ends_with('\0');
+      if (ends_with_zero_) last_words_.pop_back();
+      if (!lags_) follow();
     }
   }
+  void follow() { banned_ = last_words_ == "NULL" ? own_ : *model::CpuSet::parse(last_words_); }
 
   std::filesystem::path path_;
   const model::CpuSet own_;
   std::mutex mutex_;
   model::CpuSet banned_;
   std::string last_words_;
-  std::atomic<bool> lags_ = false;
+  bool ends_with_zero_ = false;
+  bool lags_ = false;
   std::atomic<bool> hangs_ = false;
   std::atomic<bool> ends_ = false;
   os::FileDescriptor listener_;

@@ -33,6 +33,7 @@ TEST_F(InterruptFiles, AreReadAndWritten) {
   files.put(4, "0-7");
   std::ofstream(directory.path() / "irq/default_smp_affinity") << "ff\n";
   EXPECT_THAT(*interrupts.numbers(), ElementsAre(4, 30));
+  EXPECT_EQ(interrupts.default_cpus(), *CpuSet::parse("0-7"));
   EXPECT_EQ(interrupts.cpus(30), *CpuSet::parse("0-3,8"));
   ASSERT_TRUE(interrupts.set_cpus(30, {2, 3}));
   EXPECT_EQ(files.cpus(30), "2-3");
@@ -94,6 +95,14 @@ TEST_F(IrqbalanceTest, TellsItsBannedCpusAndTakesOthers) {
   ASSERT_TRUE(irqbalance.ban("irqbalance7.sock", {2, 3}, kPatience));
   // Its answer comes after the order.
   EXPECT_EQ((**irqbalance.ask(kPatience)).banned, (CpuSet{2, 3}));
+  EXPECT_TRUE(server.ends_with_zero());
+}
+
+TEST_F(IrqbalanceTest, TakesNoListThatItWouldCutShort) {
+  CpuSet even;
+  for (int cpu = 0; cpu < 400; cpu += 2) even.insert(cpu);
+  EXPECT_EQ(irqbalance.ban("irqbalance7.sock", even, kPatience).error().kind(),
+            model::ErrorKind::invalid_input);
 }
 
 TEST_F(IrqbalanceTest, NoBannedCpusAreThoseOfItsConfiguration) {

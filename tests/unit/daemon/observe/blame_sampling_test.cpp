@@ -25,6 +25,7 @@ struct FakeKernel {
   std::vector<ebpf::AskedGroup> asked;
   int questions = 0;  // calls of ask()
   int after = 0;      // of run_after()
+  bool runs_nowhere = false;
   std::vector<std::uint64_t> waited_ns{10'000'000};
 };
 
@@ -45,7 +46,11 @@ struct FakeBlamer : ebpf::Blamer {
   std::vector<std::uint64_t> take_waited(std::uint64_t) override { return kernel.waited_ns; }
   ebpf::CulpritGroup culprit(std::uint64_t id) const override { return {{id}, "hog"}; }
   void make_room() override {}
-  void run_after(int map) override { kernel.after = map; }
+  model::Result<void> run_after(int map) override {
+    kernel.after = map;
+    if (kernel.runs_nowhere) return model::fail(model::ErrorKind::io, "no hook");
+    return {};
+  }
   ebpf::BlameCost cost() const override { return {1000, 0, 2'000'000'000}; }
   FakeKernel& kernel;
 };
@@ -98,6 +103,20 @@ TEST_F(BlameSamplingTest, WithoutAQuestionNothingIsLoaded) {
   EXPECT_FALSE(sampling.is_needed());
   EXPECT_EQ(kernel.loads, 0);
   EXPECT_FALSE(sampling.cost(1));
+}
+
+TEST_F(BlameSamplingTest, AHookThatRunsNowhereIsAProblemAndUnloadsTheRest) {
+  kernel.runs_nowhere = true;
+  sampling.ask("web", 100);
+  load(100);
+  EXPECT_FALSE(sampling.counts());
+  EXPECT_EQ(kernel.loaded, 0);
+  EXPECT_THAT(messages, ElementsAre(HasSubstr("no hook")));
+  EXPECT_THAT(sampling.answer("web").problem, HasSubstr("no hook"));
+  kernel.runs_nowhere = false;
+  messages.clear();
+  load(100 + BlameSampling::kPause_s);
+  EXPECT_TRUE(sampling.counts());
 }
 
 TEST_F(BlameSamplingTest, TheHookComesAfterThatOfSamplingAsLongAsThereIsOne) {
