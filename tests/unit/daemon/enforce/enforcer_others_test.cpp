@@ -23,6 +23,7 @@ constexpr const char* kRules = R"(
 repin_cooldown = "1s"
 [interference]
 isolation = "vcpus"
+others = "confine"
 best_effort_priority = "leave"
 [[workload]]
 match = "system.slice/web.service"

@@ -114,6 +114,7 @@ TEST(Others, AreConfinedWhileAServiceOwnsVcpusAndBesideSharedOnesAreNot) {
   snapshot.workloads = {latency_sensitive("system.slice/web.service", 2)};
   snapshot.workloads[0].isolation.reset();
   PolicySettings settings;
+  settings.interference.others = Others::confine;
   EXPECT_THAT(decide(snapshot, settings).findings.interference->others.confined, IsEmpty());
   settings.interference.isolation = model::Isolation::vcpus;
   const auto plan = decide(snapshot, settings);
@@ -135,6 +136,7 @@ TEST(Others, StayConfinedInThePlansThatAreOnlyMade) {
   auto snapshot = host_of({{.id = "user.slice"}});
   snapshot.workloads = {latency_sensitive("system.slice/web.service", 2)};
   PolicySettings settings;
+  settings.interference.others = Others::confine;
   settings.interference.isolation = model::Isolation::vcpus;
   const auto plan = decide(snapshot, settings);
   auto standing = after({}, snapshot, plan, assumed(plan), settings);
