@@ -135,6 +135,57 @@ TEST_F(EnforcerOthersTest, TheCpusetOfAnOwnerStays) {
   EXPECT_EQ(unconfined(), (Paths{"init.scope", kCron, "system.slice/dbus.service", kUsers}));
 }
 
+TEST_F(EnforcerOthersTest, NothingAboveTheCpusetOfAnOwnerIsConfined) {
+  node.add_group("user.slice/pinned", "2-3");
+  node.add_group("user.slice/all", "0-7");
+  start_others();
+  tick();
+  EXPECT_EQ(node.cpus(kUsers), "");
+  EXPECT_EQ(node.cpus("user.slice/pinned"), "2-3");
+  EXPECT_EQ(node.cpus("user.slice/session"), rest());
+  EXPECT_EQ(node.cpus("user.slice/all"), rest()) << "its cpulist restricts nothing";
+  // Once it is set later, too. No event tells of that.
+  node.add_group("z.slice/inner");
+  tick_until([&] { return node.cpus("z.slice") == rest(); });
+  node.put("z.slice/inner", "cpuset.cpus", "1");
+  now += OtherGroups::kSearchAgain_s;
+  tick();
+  EXPECT_EQ(node.cpus("z.slice"), "");
+  EXPECT_EQ(node.cpus("z.slice/inner"), "1");
+}
+
+TEST_F(EnforcerOthersTest, ACpulistOfAllVcpusButThoseOfPartitionsRestrictsNothing) {
+  node.put("", "cpuset.cpus.effective", "0-6");
+  node.add_group("rt.slice", "7");
+  node.put("rt.slice", "cpuset.cpus.partition", "isolated");
+  node.put(kUsers, "cpuset.cpus", "0-6");
+  start_others();
+  tick();
+  EXPECT_TRUE(std::ranges::count(confined(), kUsers) > 0) << "berth itself may have put that back";
+}
+
+TEST_F(EnforcerOthersTest, OnlyTheSystemsOwnUnitsOfANameAreSpared) {
+  for (const char* path : {"machine.slice/dbus.service", "machine.slice/systemd-journald.service",
+                           "machine.slice/berthd.service", "system.slice/systemd-journald.service"})
+    node.add_group(path);
+  start_others();
+  tick();
+  EXPECT_EQ(node.cpus("machine.slice"), rest());
+  EXPECT_EQ(node.cpus("system.slice/systemd-journald.service"), "");
+}
+
+TEST_F(EnforcerOthersTest, AGroupThatHasLostItsProcessesStaysConfined) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  const auto before = observer->others().size();
+  node.put(kUsers, "cgroup.events", "populated 0");
+  node.add_group("z.slice");
+  tick_until([&] { return node.cpus("z.slice") == rest(); });
+  EXPECT_EQ(node.cpus(kUsers), rest()) << "at the next login it would be confined again";
+  EXPECT_EQ(observer->others().size(), before + 1);
+}
+
 TEST_F(EnforcerOthersTest, AnotherProgramsChangeStaysUntilAReload) {
   start_others();
   tick();
