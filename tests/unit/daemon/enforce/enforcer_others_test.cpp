@@ -4,6 +4,7 @@
 #include "tests/unit/daemon/enforce/enforcer_fixture.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -184,6 +185,56 @@ TEST_F(EnforcerOthersTest, AGroupThatHasLostItsProcessesStaysConfined) {
   tick_until([&] { return node.cpus("z.slice") == rest(); });
   EXPECT_EQ(node.cpus(kUsers), rest()) << "at the next login it would be confined again";
   EXPECT_EQ(observer->others().size(), before + 1);
+}
+
+TEST_F(EnforcerOthersTest, AGroupAboveANewServiceIsReleasedHoweverLateItIs) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  node.add_group("user.slice/game");
+  for (int i = 0; i < 200 && find_workload(observer->snapshot(), "user.slice/game") == nullptr; ++i) {
+    usleep(10'000);
+    look();
+  }
+  enforcer->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
+                  observer->others(), std::chrono::milliseconds(0));
+  EXPECT_EQ(node.cpus(kUsers), "");
+}
+
+TEST_F(EnforcerOthersTest, AServiceWhoseVcpusAGroupAboveStillWithholdsIsNotLeftAlone) {
+  start_others();
+  tick();
+  const std::string game = "user.slice/game";
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  make_unwritable(kUsers);
+  node.add_group(game);
+  node.put(game, "cpuset.cpus.effective", rest());
+  for (int i = 0; i < 200 && find_workload(observer->snapshot(), game) == nullptr; ++i) {
+    usleep(10'000);
+    look();
+  }
+  for (int i = 0; i < 3; ++i) {
+    look();
+    carry_out(plan_of({pin_of(game, *model::CpuSet::parse(node.cpus(kWeb)))}));
+    EXPECT_TRUE(enforcer->left_alone().empty());
+  }
+  node.put(game, "cpuset.cpus.effective", "0-7");
+  look();
+  carry_out(plan_of({pin_of(game, *model::CpuSet::parse(node.cpus(kWeb)))}));
+  EXPECT_TRUE(enforcer->pins().contains(game));
+}
+
+TEST_F(EnforcerOthersTest, AWriteOfUnknownOutcomeThatWasDoneIsHeldAndNotTheOwners) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  enforcer.emplace(actuators->writer(), [this](const std::string& id) { observer->read_again(id); });
+  enforcer->take_over(actuators->journal().records());
+  look();
+  const auto* group = find_other(observer->snapshot(), kUsers);
+  ASSERT_NE(group, nullptr);
+  EXPECT_EQ(group->held, *model::CpuSet::parse(node.cpus(kUsers)));
+  EXPECT_EQ(group->left_alone, std::nullopt);
 }
 
 TEST_F(EnforcerOthersTest, AnotherProgramsChangeStaysUntilAReload) {
