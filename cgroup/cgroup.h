@@ -27,6 +27,8 @@ class Cgroup : public std::enable_shared_from_this<Cgroup> {
   model::Result<std::shared_ptr<Cgroup>> above() const;
 
   const std::string& path() const { return path_; }
+  // The directory that the path is relative to.
+  const std::string& root() const { return root_; }
   // kernfs id: the directory's inode number.
   std::uint64_t id() const { return id_; }
   int fd() const { return fd_.get(); }

@@ -142,7 +142,7 @@ class Tree {
   // As in Discovery.
   std::map<std::string, FoundWorkload> best_effort_groups(
       const std::function<bool(const std::string& id)>& counts);
-  std::map<std::string, OtherGroup> other_groups(const Discovery::Spared& spared, std::size_t most,
+  std::map<std::string, OtherGroup> other_groups(const Discovery::AboutOthers& about, std::size_t most,
                                                  std::size_t& more);
   std::uint64_t groups_version() const { return groups_version_; }
   void look_at_processes(std::string_view path);
@@ -208,6 +208,7 @@ class Tree {
 
   // discovery_others.cpp
   struct OtherSearch;
+  std::optional<std::string> why_spared(const Node& node, const OtherSearch& search) const;
   bool must_be_divided(Node& node, bool named_by_root, OtherSearch& search);
   void add_other(Node& node, std::string left_alone, OtherSearch& search);
 

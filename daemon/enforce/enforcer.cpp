@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enforce/enforcer.h"
 
+#include "model/path.h"
+
 #include <iterator>
 #include <set>
 #include <utility>
@@ -173,8 +175,13 @@ void Enforcer::release_former_groups(const Groups& groups, std::chrono::steady_c
   }
 }
 
-void Enforcer::release_former_others(const Others& others, std::chrono::steady_clock::time_point deadline,
-                                     double now, std::vector<LogEntry>& entries) {
+void Enforcer::release_former_others(const Found& found, const Others& others,
+                                     std::chrono::steady_clock::time_point deadline, double now,
+                                     std::vector<LogEntry>& entries) {
+  const auto lies_in = [](const auto& groups, const std::string& id) {
+    const auto below = groups.lower_bound(id + '/');
+    return below != groups.end() && model::is_within(below->first, id);
+  };
   const auto run_of = [&others](const std::string& id) {
     const auto group = others.find(id);
     return group == others.end() ? 0 : group->second.target.cgroup->id();
@@ -188,7 +195,8 @@ void Enforcer::release_former_others(const Others& others, std::chrono::steady_c
     const auto held = pins.find(id);
     // A group that has become the outermost one of a user, with best-effort work that is confined there.
     if (held == pins.end() || grounds_.contains(id)) {
-      if (!refused_.contains({id, Attribute::cpus})) others_.erase(id);
+      const Key key(id, Attribute::cpus);
+      if (!refused_.contains(key) && !attempts_.contains(key)) others_.erase(id);
       continue;
     }
     if (run == held->second.cgroup_id) continue;
@@ -196,10 +204,12 @@ void Enforcer::release_former_others(const Others& others, std::chrono::steady_c
       held->second.cgroup_id = run;
       continue;
     }
-    if (std::chrono::steady_clock::now() >= deadline) return;
+    // What lies in it now is to get vCPUs in this tick. Only root can have named that.
+    const bool waited_for = lies_in(found, id) || lies_in(others, id);
+    if (!waited_for && std::chrono::steady_clock::now() >= deadline) continue;
     release(id, Attribute::cpus, now,
             run == 0 ? "it has ended, or something in it must not be confined" : "it was made anew", entries);
-    others_.erase(id);
+    if (!attempts_.contains({id, Attribute::cpus})) others_.erase(id);
   }
 }
 
@@ -217,6 +227,17 @@ void Enforcer::leave_alone(const std::string& id, LeftAlone why, double now, std
     }
   }
   left_alone_.insert_or_assign(id, std::move(why));
+}
+
+// Whether a group of other work above it lacks some of the vCPUs. It gets its own back later, or others.
+bool Enforcer::withheld_by_other(const std::string& id, const model::CpuSet& cpus) const {
+  for (std::string path(model::parent_path(id)); !path.empty(); path = model::parent_path(path)) {
+    if (!is_other(path)) continue;
+    const Held* held = find_held(holdings_.of(Attribute::cpus), path);
+    if (held != nullptr ? !cpus.is_subset_of(held->cpus()) : attempts_.contains({path, Attribute::cpus}))
+      return true;
+  }
+  return false;
 }
 
 void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, const model::Error& error,

@@ -104,11 +104,14 @@ class Enforcer {
   // Begins none after `deadline`: a user can make thousands at once.
   void release_former_groups(const Groups& groups, std::chrono::steady_clock::time_point deadline, double now,
                              std::vector<LogEntry>& entries);
-  // The same of other work, and of its vCPUs.
-  void release_former_others(const Others& others, std::chrono::steady_clock::time_point deadline, double now,
+  // The same of other work, and of its vCPUs. Those with something of `found` or `others` in them do not
+  // wait.
+  void release_former_others(const Found& found, const Others& others,
+                             std::chrono::steady_clock::time_point deadline, double now,
                              std::vector<LogEntry>& entries);
   // Whether the vCPUs of this id are those of a group of other work.
   bool is_other(const std::string& id) const { return others_.contains(id); }
+  bool withheld_by_other(const std::string& id, const model::CpuSet& cpus) const;
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
@@ -130,7 +133,7 @@ class Enforcer {
 
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
-  void take_up_priority(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now);
+  bool take_up(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now);
   void judge_value(const cgroup::FoundWorkload& target, const cgroup::Value& current,
                    config::ForeignWriter on_foreign, double now, std::vector<LogEntry>& entries);
   void found_foreign(const cgroup::FoundWorkload& target, model::Attribute attribute,

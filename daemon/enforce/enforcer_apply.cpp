@@ -58,7 +58,7 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
                                       std::chrono::milliseconds budget, Extent extent) {
   const auto start = std::chrono::steady_clock::now();
   Batch batch{plan, snapshot, start + budget};
-  release_former_others(others, start + budget / kPartForFormerGroups, plan.time, batch.finished);
+  release_former_others(found, others, start + budget / kPartForFormerGroups, plan.time, batch.finished);
   release_former_groups(groups, start + 2 * budget / kPartForFormerGroups, plan.time, batch.finished);
   const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
     if (action.attribute() == Attribute::cpu_idle) {
@@ -187,7 +187,11 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     if (attribute == Attribute::cpus && before != nullptr && owns_vcpus(batch.snapshot, id)) {
       batch.stuck |= before->cpus();
     }
-    fail(target, attribute, result.error(), std::move(entry), batch.finished);
+    const auto* cpus = std::get_if<CpuSet>(&request.value);
+    const bool withheld = cpus != nullptr && withheld_by_other(id, *cpus);
+    fail(target, attribute,
+         withheld ? model::Error(ErrorKind::transient, result.error().message()) : result.error(),
+         std::move(entry), batch.finished);
     return;
   }
   attempts_.erase({id, attribute});

@@ -65,7 +65,7 @@ Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path pro
       allowed_(hierarchy.root),
       gpus_({.sys_root = sys_root_, .proc_root = proc_root_}),
       gpu_holders_(proc_root_),
-      others_(proc_root_) {
+      others_(hierarchy.root, proc_root_) {
   snapshot_.host = host_name();
 }
 
@@ -284,7 +284,6 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
   // Once a tick: a user can change the tree many times a second, and each search walks all of it.
   groups_.follow(*discovery_);
   groups_.read(sampler_.readings(), *discovery_);
-  others_.follow(*discovery_, now);
   others_.read();
   if (others_.more() > 0)
     faults.insert(

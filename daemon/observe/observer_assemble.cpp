@@ -221,7 +221,11 @@ void Observer::take_others(const SnapshotInputs& inputs) {
   const auto& workloads = snapshot_.workloads;
   const bool wanted = (others_wanted_ && std::any_of(workloads.begin(), workloads.end(), may_own)) ||
                       others_.holds_any(pins) || !inputs.standing.others.empty();
-  others_.follow(*discovery_, snapshot_.owned_cpus, wanted, snapshot_.time);
+  others_.follow(*discovery_, {.owned = snapshot_.owned_cpus,
+                               .pins = pins,
+                               .online = online_,
+                               .wanted = wanted,
+                               .time = snapshot_.time});
   snapshot_.others = others_.shown(pins, inputs.refused, allowed_, online_, snapshot_.time);
 }
 

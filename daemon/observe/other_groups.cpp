@@ -24,46 +24,76 @@ bool has_content(const cgroup::Cgroup& group, const char* file, std::string_view
   return text && !text->empty() && *text != "\n" && !text->starts_with(usual);
 }
 
+// Whether a cpulist restricts anything. `open`: all vCPUs that it could give.
+bool restricts(const model::CpuSet& cpus, const model::CpuSet& open) {
+  return !cpus.empty() && !open.is_subset_of(cpus);
+}
+
+std::string set_by_owner(const model::CpuSet& cpus) {
+  return fmt::format("its owner set its vCPUs to {}", cpus.to_string());
+}
+
 }  // namespace
 
-// By its unit: berthd must run to take everything back, and all wait for the others.
+// By the whole path of its unit, as other units may have the same name: berthd must run to take everything
+// back, and all wait for the others.
 std::optional<std::string> OtherGroups::why_spared(const std::string& path) const {
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
   if (path == "init.scope") return "PID 1 runs in it";
-  if (path == "berth.slice" || path == own_path_ || name == "berthd.service") return "berth runs in it";
-  if (name == "dbus.service" || name == "dbus-broker.service") return "the system bus runs in it";
-  if (name == "systemd-journald.service" || name.starts_with("systemd-journald@"))
+  if (path == "berth.slice" || path == own_path_) return "berth runs in it";
+  if (path == "system.slice/dbus.service" || path == "system.slice/dbus-broker.service")
+    return "the system bus runs in it";
+  if (path == "system.slice/systemd-journald.service" ||
+      path == "system.slice/system-systemd\\x2djournald.slice")
     return "the journal runs in it";
   if (const auto owner = owners_.find(path); owner != owners_.end())
     return "it has vCPUs of its own: " + model::evidence_text(owner->second);
   return std::nullopt;
 }
 
-void OtherGroups::follow(cgroup::Discovery& discovery, const std::vector<model::OwnedCpus>& owned,
-                         bool wanted, double now) {
-  std::map<std::string, model::OwnedHow> owners;
-  for (const model::OwnedCpus& it : owned) {
-    if (!it.owner.empty()) owners.emplace(it.owner, it.how);
-  }
-  if (owners != owners_ || wanted != wanted_) {
-    owners_ = std::move(owners);
-    wanted_ = wanted;
-    version_.reset();
-  }
-  follow(discovery, now);
+// By its cpuset. To confine a group above it would take vCPUs from its owner's choice, or widen it.
+std::optional<std::string> OtherGroups::why_limited(const std::string& path, const HeldValues& pins) const {
+  const auto cgroup = cgroup::Cgroup::open(cgroup_root_, path);
+  if (!cgroup || !(*cgroup)->is_roots("cpuset.cpus")) return std::nullopt;
+  if (const Held* pin = find_held(pins, path); pin != nullptr && pin->cgroup_id == (*cgroup)->id())
+    return std::nullopt;
+  const auto value = cgroup::read_value(**cgroup, Attribute::cpus);
+  const auto* cpus = value ? std::get_if<model::CpuSet>(&*value) : nullptr;
+  if (cpus != nullptr && restricts(*cpus, open_)) return set_by_owner(*cpus);
+  return std::nullopt;
 }
 
-void OtherGroups::follow(cgroup::Discovery& discovery, double now) {
-  if (!wanted_) {
+void OtherGroups::follow(cgroup::Discovery& discovery, const Circumstances& now) {
+  if (!now.wanted) {
     groups_.clear();
     more_ = 0;
-    searched_ = false;
+    searched_at_.reset();
     return;
   }
-  if (version_ == discovery.groups_version()) return;
+  std::map<std::string, model::OwnedHow> owners;
+  model::CpuSet open = now.online;
+  for (const model::OwnedCpus& it : now.owned) {
+    if (!it.owner.empty()) owners.emplace(it.owner, it.how);
+    if (it.how == model::OwnedHow::partition) open -= it.cpus;
+  }
+  // No event tells of a cpuset.
+  const bool old = !searched_at_ || std::abs(now.time - *searched_at_) >= kSearchAgain_s;
+  if (owners == owners_ && open == open_ && version_ == discovery.groups_version() && !old) return;
+  owners_ = std::move(owners);
+  open_ = std::move(open);
+  search(discovery, now);
+}
+
+void OtherGroups::search(cgroup::Discovery& discovery, const Circumstances& now) {
   if (!own_path_) own_path_ = os::cgroup_of(proc_root_ / "self").value_or("");
-  auto found =
-      discovery.other_groups([this](const std::string& path) { return why_spared(path); }, kMost, more_);
+  const auto held = [&now](const std::string& path, std::uint64_t id) {
+    const Held* pin = find_held(now.pins, path);
+    return pin != nullptr && pin->cgroup_id == id;
+  };
+  auto found = discovery.other_groups(
+      {.spared = [this](const std::string& path) { return why_spared(path); },
+       .limited = [this, &now](const std::string& path) { return why_limited(path, now.pins); },
+       .held = held},
+      kMost, more_);
   // To watch cgroups may have changed the version.
   version_ = discovery.groups_version();
   Groups groups;
@@ -72,8 +102,8 @@ void OtherGroups::follow(cgroup::Discovery& discovery, double now) {
     const auto before = groups_.find(path);
     if (before != groups_.end() && before->second.target.cgroup->id() == group.target.cgroup->id()) {
       group.since = before->second.since;
-    } else if (searched_) {
-      group.since = now;
+    } else if (searched_at_) {
+      group.since = now.time;
     }
     const cgroup::Cgroup& cgroup = *group.target.cgroup;
     if (group.left_alone.empty() && (has_content(cgroup, "cpuset.cpus.partition", "member") ||
@@ -85,7 +115,7 @@ void OtherGroups::follow(cgroup::Discovery& discovery, double now) {
     groups.emplace(path, std::move(group));
   }
   groups_ = std::move(groups);
-  searched_ = true;
+  searched_at_ = now.time;
 }
 
 void OtherGroups::read() {
@@ -135,8 +165,8 @@ std::vector<model::OtherGroup> OtherGroups::shown(const HeldValues& pins, const 
       shown.left_alone = "best-effort work of its user is confined there";
     } else if (refused.contains({path, Attribute::cpus})) {
       shown.left_alone = "the host refused it, or another program's value stays (berthctl log)";
-    } else if (!configured.empty() && !online.is_subset_of(configured)) {
-      shown.left_alone = fmt::format("its owner set its vCPUs to {}", configured.to_string());
+    } else if (restricts(configured, open_)) {
+      shown.left_alone = set_by_owner(configured);
     }
   }
   allowed.begin_pass();

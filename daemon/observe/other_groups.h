@@ -29,7 +29,16 @@ class OtherGroups {
   };
   using Groups = std::map<std::string, Group>;  // by path
 
-  explicit OtherGroups(std::filesystem::path proc_root) : proc_root_(std::move(proc_root)) {}
+  OtherGroups(std::filesystem::path cgroup_root, std::filesystem::path proc_root)
+      : cgroup_root_(std::move(cgroup_root)), proc_root_(std::move(proc_root)) {}
+
+  struct Circumstances {
+    const std::vector<model::OwnedCpus>& owned;
+    const HeldValues& pins;
+    const model::CpuSet& online;
+    bool wanted = false;  // without that there are no groups
+    double time = 0;      // epoch seconds
+  };
 
   // So many groups are confined.
   static constexpr std::size_t kMost = 2048;
@@ -37,11 +46,9 @@ class OtherGroups {
   const Groups& all() const { return groups_; }
   // The number of groups beyond kMost.
   std::size_t more() const { return more_; }
-  // Finds the groups again where the tree or `owned` changed. There are none unless they are `wanted`.
-  void follow(cgroup::Discovery& discovery, const std::vector<model::OwnedCpus>& owned, bool wanted,
-              double now);
-  // The same with both as they were.
-  void follow(cgroup::Discovery& discovery, double now);
+  // Finds the groups again where the tree or `owned` changed, and every kSearchAgain_s.
+  static constexpr double kSearchAgain_s = 10;
+  void follow(cgroup::Discovery& discovery, const Circumstances& now);
   // Reads the vCPUs of each group.
   void read();
   // Whether one of them has a pin.
@@ -54,16 +61,19 @@ class OtherGroups {
 
  private:
   std::optional<std::string> why_spared(const std::string& path) const;
+  std::optional<std::string> why_limited(const std::string& path, const HeldValues& pins) const;
+  void search(cgroup::Discovery& discovery, const Circumstances& now);
   static void read_one(Group& group);
 
+  std::filesystem::path cgroup_root_;
   std::filesystem::path proc_root_;
   Groups groups_;
   std::size_t more_ = 0;
   std::map<std::string, model::OwnedHow> owners_;  // by path
   std::optional<std::string> own_path_;            // of this process
+  model::CpuSet open_;                             // online, and no partition's
   std::optional<std::uint64_t> version_;           // of the tree, for groups_
-  bool wanted_ = false;
-  bool searched_ = false;  // since they are wanted
+  std::optional<double> searched_at_;              // since they are wanted; epoch seconds
 };
 
 }  // namespace berth::daemon

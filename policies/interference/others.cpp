@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/interference/others.h"
 
+#include "model/path.h"
+
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,15 +17,21 @@ namespace {
 using model::CpuSet;
 using model::OtherGroup;
 
-// The vCPUs of partitions are no other cgroup's. Those that the kernel isolates and those of containers may
-// have other work on them, and stay as they are.
+// The vCPUs of partitions are no other cgroup's, and a cpuset with isolated ones would bring work onto them.
+// Those of containers may have other work on them, and stay as they are.
 CpuSet open_to_others(const model::Snapshot& snapshot) {
   CpuSet open = snapshot.topology.usable();
   for (const model::OwnedCpus& owned : snapshot.owned_cpus) {
-    const bool partition = owned.how == model::OwnedHow::partition || owned.how == model::OwnedHow::exclusive;
-    if (!partition) open |= owned.cpus;
+    const bool of_container = owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime;
+    if (of_container) open |= owned.cpus;
   }
   return open;
+}
+
+bool has_workload(const model::Snapshot& snapshot, const OtherGroup& group) {
+  const auto below = std::lower_bound(snapshot.workloads.begin(), snapshot.workloads.end(), group.id + '/',
+                                      [](const auto& it, const std::string& id) { return it.id < id; });
+  return below != snapshot.workloads.end() && model::is_within(below->id, group.id);
 }
 
 model::Action give_back(const OtherGroup& group, std::string why) {
@@ -67,8 +76,11 @@ void confine_others(const model::Snapshot& snapshot, Others others, const CpuSet
                                (group.allowed_cpus ? *group.allowed_cpus : owned).to_string()));
       continue;
     }
-    // A place that moves to and fro costs a write of each group.
-    if (group.held && hold.holds(group.changed_at) && cpus.intersects(*group.held)) cpus &= *group.held;
+    // A place that moves to and fro costs a write of each group. Best-effort work in it needs its own at
+    // once.
+    if (group.held && hold.holds(group.changed_at) && cpus.intersects(*group.held) &&
+        !has_workload(snapshot, group))
+      cpus &= *group.held;
     findings.confined.push_back(group.id);
     if (group.held == cpus) continue;
     proposal.actions.push_back(

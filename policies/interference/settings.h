@@ -37,7 +37,7 @@ struct InterferenceSettings {
   model::CpuSet reserved_cpus{};
   Reserved reserved = Reserved::strict;
   InterruptPlaces interrupts = InterruptPlaces::leave;
-  Others others = Others::confine;
+  Others others = Others::leave;
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};

@@ -34,9 +34,8 @@ EVERY_TEST = "/etc/berth/berth.toml.d/40-test.toml"
 # moment ago may change again soon. A test about Spark, or about all policies, sets spark.watch: the process that asks drivers takes an eighth of
 # the CPU time of a start and a stop.
 FOR_EVERY_TEST = 'sampling.max_cpu = 1\nsampling.interval = "250ms"\nsafety.repin_cooldown = "1s"\nspark.watch = false\n'
-# Most tests see what berth did by vCPUs that a service has alone. The fixture default_isolation leaves this out. To confine all units of the
-# guest, and to put them back, takes systemd seconds: test_others.py does.
-OWN_VCPUS = 'interference.isolation = "vcpus"\ninterference.others = "leave"\n'
+# Most tests see what berth did by vCPUs that a service has alone. The fixture default_isolation leaves this out.
+OWN_VCPUS = 'interference.isolation = "vcpus"\n'
 # For the shell: the end of what a test started, and of its settings.
 CLEAN_UP = (
     # berthd has nothing to put back then, for which systemd would read all units anew.

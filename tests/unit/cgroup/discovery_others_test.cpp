@@ -3,6 +3,7 @@
 #include "model/path.h"
 #include "tests/unit/cgroup/discovery_fixture.h"
 
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -28,11 +29,15 @@ WorkloadRule ignored(const std::string& match) {
 Others others_of(Discovery& discovery, std::size_t most = 1000) {
   Others found;
   std::size_t more = 0;
-  const auto groups = discovery.other_groups(
-      [](const std::string& path) {
-        return path.ends_with("sp") ? std::optional<std::string>("spared") : std::nullopt;
-      },
-      most, more);
+  const auto spared = [](const std::string& path) {
+    return path.ends_with("sp") ? std::optional<std::string>("spared") : std::nullopt;
+  };
+  const auto limited = [](const std::string& path) {
+    return path.ends_with("limited") ? std::optional<std::string>("limited") : std::nullopt;
+  };
+  const auto held = [](const std::string& path, std::uint64_t) { return path.ends_with("held"); };
+  const auto groups =
+      discovery.other_groups({.spared = spared, .limited = limited, .held = held}, most, more);
   for (const auto& [path, group] : groups) {
     EXPECT_EQ(group.target.identity.id, path);
     EXPECT_EQ(group.target.cgroup->path(), path);
@@ -62,11 +67,17 @@ TEST_F(OthersTest, AreTheHighestWithoutAWorkload) {
             "user.slice/session", "batch.slice", "batch.slice/job.service"});
   start({service("system.slice/web.service"), best_effort("batch.slice/*")});
   EXPECT_EQ(others(), (Others{{"system.slice/cron.service", ""}, {"user.slice", ""}}));
+  tree.make("z.slice", false);
+  discovery->process();
   std::size_t more = 0;
-  const auto found = discovery->other_groups([](const std::string&) { return std::nullopt; }, 1, more);
+  const auto found =
+      discovery->other_groups({.spared = [](const std::string&) { return std::nullopt; },
+                               .limited = [](const std::string&) { return std::nullopt; },
+                               .held = [](const std::string&, std::uint64_t) { return false; }},
+                              1, more);
   EXPECT_EQ(found.at("system.slice/cron.service").target.systemd_unit, "cron.service");
   EXPECT_EQ(found.size(), 1U);
-  EXPECT_EQ(more, 1U) << "beyond the limit";
+  EXPECT_EQ(more, 1U) << "beyond the limit, and without the one that has no processes";
 }
 
 TEST_F(OthersTest, FollowWhatComesAndGoes) {
@@ -91,6 +102,49 @@ TEST_F(OthersTest, AnEmptyCgroupIsOneOnceItHasProcesses) {
     EXPECT_EQ(others(), runs ? Others({{"idle.slice", ""}}) : Others());
     EXPECT_NE(discovery->groups_version(), version);
   }
+}
+
+TEST_F(OthersTest, NothingAboveALimitedOneIsConfinedThoughItsPartsMayBe) {
+  make_all({"a.slice", "a.slice/limited", "a.slice/limited/part", "a.slice/free", "b-limited",
+            "b-limited/web", "b-limited/part"});
+  start({service("b-limited/web")});
+  EXPECT_EQ(others(), (Others{{"a.slice/free", ""}, {"a.slice/limited", "limited"}, {"b-limited/part", ""}}));
+}
+
+TEST_F(OthersTest, OneThatIsHeldIsOneWithoutProcessesToo) {
+  tree.make("user-held", false);
+  tree.make("user.slice", false);
+  start({});
+  EXPECT_EQ(others(), (Others{{"user-held", ""}}));
+  tree.remove("user-held");
+  EXPECT_EQ(others(), Others());
+}
+
+TEST_F(OthersTest, WithoutARuleAboutPodsNothingOfKubernetesIsConfined) {
+  const std::string pod = "kubepods/burstable/pod1-2/" + kId;
+  make_all({pod, "other.slice"});
+  start({service("web.service")});
+  auto found = others();
+  EXPECT_EQ(found.at("other.slice"), "");
+  EXPECT_NE(found.at("kubepods"), "");
+  EXPECT_EQ(found.size(), 2U);
+  discovery->set_rules({best_effort("kubepods/besteffort/**")});
+  EXPECT_EQ(others(), (Others{{"kubepods", ""}, {"other.slice", ""}}));
+}
+
+TEST_F(OthersTest, PodsOfTheSystemAreNotConfined) {
+  const std::string proxy = "kubepods/besteffort/podpod-1/" + kId;
+  const std::string dns = "kubepods/burstable/podpod-2/" + kId;
+  const std::string web = "kubepods/burstable/podpod-3/" + kId;
+  for (const char* logs : {"kube-system_proxy_pod-1", "kube-system_dns_pod-2", "default_web_pod-3"})
+    std::filesystem::create_directories(tree.hierarchy().pod_logs / logs);
+  make_all({proxy, dns, web});
+  start({});
+  const auto found = others();
+  EXPECT_FALSE(found.contains(proxy)) << "it is ignored";
+  EXPECT_NE(found.at(dns), "");
+  EXPECT_EQ(found.at("kubepods/burstable/podpod-3"), "");
+  EXPECT_EQ(found.size(), 2U);
 }
 
 TEST_F(OthersTest, WhatIsIgnoredOrSparedIsNotConfinedAndNothingAboveIt) {
@@ -148,7 +202,7 @@ class RandomHost {
     for (const auto& [path, cgroup] : cgroups_) {
       const std::string above(model::parent_path(path));
       if (!is_named_by_root(path) || !is_looked_at(path) || !is_populated(path)) continue;
-      if (kind(path) == "sp" && is_roots(path)) {
+      if (kind(path) == "sp") {
         found.emplace(path, "spared");
       } else if (!is_divided(path) && (above.empty() || is_divided(above))) {
         found.emplace(path, "");
@@ -194,7 +248,8 @@ class RandomHost {
   // Below a workload, and below what root ignores or berth spares, all is as that is.
   bool is_looked_at(const std::string& path) const {
     for (std::string above(model::parent_path(path)); !above.empty(); above = model::parent_path(above)) {
-      if (is_workload(above) || (is_roots(above) && (kind(above) == "ig" || kind(above) == "sp")))
+      if (is_workload(above) || (is_roots(above) && kind(above) == "ig") ||
+          (is_named_by_root(above) && kind(above) == "sp"))
         return false;
     }
     return true;
@@ -203,7 +258,7 @@ class RandomHost {
   bool is_divided(const std::string& path) const {
     if (is_workload(path)) return is_named_by_root(path);
     if (kind(path) == "ig" && is_named_by_root(path)) return true;
-    if (kind(path) == "sp" && is_roots(path)) return true;
+    if (kind(path) == "sp" && is_named_by_root(path)) return true;
     return std::any_of(cgroups_.begin(), cgroups_.end(), [&](const auto& it) {
       return model::parent_path(it.first) == path && is_divided(it.first);
     });

@@ -65,14 +65,13 @@ class FakeNode {
 };
 
 // Two latency-sensitive services with two vCPUs of their own each and everything below batch/ best-effort.
-// Its priority stays as it is, and so does other work: the tests of these say otherwise.
+// Its priority stays as it is: the tests of it say otherwise.
 inline constexpr const char* kMixedLoad = R"(
 [sampling]
 interval = "100ms"
 max_cpu = 1
 [interference]
 best_effort_priority = "leave"
-others = "leave"
 isolation = "vcpus"
 [[workload]]
 match = "web/*"

@@ -4,6 +4,7 @@
 #include "tests/unit/daemon/enforce/enforcer_fixture.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -23,6 +24,7 @@ constexpr const char* kRules = R"(
 repin_cooldown = "1s"
 [interference]
 isolation = "vcpus"
+others = "confine"
 best_effort_priority = "leave"
 [[workload]]
 match = "system.slice/web.service"
@@ -132,6 +134,107 @@ TEST_F(EnforcerOthersTest, TheCpusetOfAnOwnerStays) {
   EXPECT_EQ(node.cpus(kCron), "0-5");
   EXPECT_EQ(node.cpus(kUsers), "");
   EXPECT_EQ(unconfined(), (Paths{"init.scope", kCron, "system.slice/dbus.service", kUsers}));
+}
+
+TEST_F(EnforcerOthersTest, NothingAboveTheCpusetOfAnOwnerIsConfined) {
+  node.add_group("user.slice/pinned", "2-3");
+  node.add_group("user.slice/all", "0-7");
+  start_others();
+  tick();
+  EXPECT_EQ(node.cpus(kUsers), "");
+  EXPECT_EQ(node.cpus("user.slice/pinned"), "2-3");
+  EXPECT_EQ(node.cpus("user.slice/session"), rest());
+  EXPECT_EQ(node.cpus("user.slice/all"), rest()) << "its cpulist restricts nothing";
+  // Once it is set later, too. No event tells of that.
+  node.add_group("z.slice/inner");
+  tick_until([&] { return node.cpus("z.slice") == rest(); });
+  node.put("z.slice/inner", "cpuset.cpus", "1");
+  now += OtherGroups::kSearchAgain_s;
+  tick();
+  EXPECT_EQ(node.cpus("z.slice"), "");
+  EXPECT_EQ(node.cpus("z.slice/inner"), "1");
+}
+
+TEST_F(EnforcerOthersTest, ACpulistOfAllVcpusButThoseOfPartitionsRestrictsNothing) {
+  node.put("", "cpuset.cpus.effective", "0-6");
+  node.add_group("rt.slice", "7");
+  node.put("rt.slice", "cpuset.cpus.partition", "isolated");
+  node.put(kUsers, "cpuset.cpus", "0-6");
+  start_others();
+  tick();
+  EXPECT_TRUE(std::ranges::count(confined(), kUsers) > 0) << "berth itself may have put that back";
+}
+
+TEST_F(EnforcerOthersTest, OnlyTheSystemsOwnUnitsOfANameAreSpared) {
+  for (const char* path : {"machine.slice/dbus.service", "machine.slice/systemd-journald.service",
+                           "machine.slice/berthd.service", "system.slice/systemd-journald.service"})
+    node.add_group(path);
+  start_others();
+  tick();
+  EXPECT_EQ(node.cpus("machine.slice"), rest());
+  EXPECT_EQ(node.cpus("system.slice/systemd-journald.service"), "");
+}
+
+TEST_F(EnforcerOthersTest, AGroupThatHasLostItsProcessesStaysConfined) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  const auto before = observer->others().size();
+  node.put(kUsers, "cgroup.events", "populated 0");
+  node.add_group("z.slice");
+  tick_until([&] { return node.cpus("z.slice") == rest(); });
+  EXPECT_EQ(node.cpus(kUsers), rest()) << "at the next login it would be confined again";
+  EXPECT_EQ(observer->others().size(), before + 1);
+}
+
+TEST_F(EnforcerOthersTest, AGroupAboveANewServiceIsReleasedHoweverLateItIs) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  node.add_group("user.slice/game");
+  for (int i = 0; i < 200 && find_workload(observer->snapshot(), "user.slice/game") == nullptr; ++i) {
+    usleep(10'000);
+    look();
+  }
+  enforcer->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
+                  observer->others(), std::chrono::milliseconds(0));
+  EXPECT_EQ(node.cpus(kUsers), "");
+}
+
+TEST_F(EnforcerOthersTest, AServiceWhoseVcpusAGroupAboveStillWithholdsIsNotLeftAlone) {
+  start_others();
+  tick();
+  const std::string game = "user.slice/game";
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  make_unwritable(kUsers);
+  node.add_group(game);
+  node.put(game, "cpuset.cpus.effective", rest());
+  for (int i = 0; i < 200 && find_workload(observer->snapshot(), game) == nullptr; ++i) {
+    usleep(10'000);
+    look();
+  }
+  for (int i = 0; i < 3; ++i) {
+    look();
+    carry_out(plan_of({pin_of(game, *model::CpuSet::parse(node.cpus(kWeb)))}));
+    EXPECT_TRUE(enforcer->left_alone().empty());
+  }
+  node.put(game, "cpuset.cpus.effective", "0-7");
+  look();
+  carry_out(plan_of({pin_of(game, *model::CpuSet::parse(node.cpus(kWeb)))}));
+  EXPECT_TRUE(enforcer->pins().contains(game));
+}
+
+TEST_F(EnforcerOthersTest, AWriteOfUnknownOutcomeThatWasDoneIsHeldAndNotTheOwners) {
+  start_others();
+  tick();
+  ASSERT_EQ(node.cpus(kUsers), rest());
+  enforcer.emplace(actuators->writer(), [this](const std::string& id) { observer->read_again(id); });
+  enforcer->take_over(actuators->journal().records());
+  look();
+  const auto* group = find_other(observer->snapshot(), kUsers);
+  ASSERT_NE(group, nullptr);
+  EXPECT_EQ(group->held, *model::CpuSet::parse(node.cpus(kUsers)));
+  EXPECT_EQ(group->left_alone, std::nullopt);
 }
 
 TEST_F(EnforcerOthersTest, AnotherProgramsChangeStaysUntilAReload) {

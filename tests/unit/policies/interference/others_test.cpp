@@ -2,6 +2,7 @@
 #include "policies/interference/others.h"
 
 #include "policies/after.h"
+#include "policies/arbiter.h"
 #include "policies/decide.h"
 #include "policies/explain.h"
 #include "tests/unit/policies/hosts.h"
@@ -81,6 +82,27 @@ TEST(Others, LoseVcpusAtOnceAndGetOthersLater) {
   EXPECT_THAT(moved(100), ElementsAre("a=0-1,4-7"));
 }
 
+TEST(Others, GetVcpusAtOnceWhereBestEffortWorkInThemNeedsThese) {
+  auto snapshot = host_of({{.id = "a", .held = cpus("2-7"), .changed_at = 990},
+                           {.id = "b", .held = cpus("2-7"), .changed_at = 990}});
+  snapshot.workloads = {best_effort("a/job"), best_effort("b-job")};
+  EXPECT_THAT(pins(confine(snapshot, "2-3").actions), ElementsAre("a=0-1,4-7", "b=4-7"));
+}
+
+TEST(Others, ComeAfterTheBestEffortWorkThatLeavesAndBeforeThatWhichGains) {
+  auto snapshot = host_of({{.id = "user.slice"}});
+  snapshot.workloads = {best_effort("gains"), best_effort("leaves"), latency_sensitive("web", 2)};
+  snapshot.workloads[0].cpus = cpus("4");
+  const auto pin = [](const std::string& id, const std::string& list) {
+    return model::Action{model::Set{id, cpus(list)}, "interference", {}, "r"};
+  };
+  EXPECT_THAT(
+      pins(arbitrate(snapshot,
+                     {pin("gains", "2-7"), pin("leaves", "2-7"), pin("user.slice", "2-7"), pin("web", "0-1")},
+                     {})),
+      ElementsAre("web=0-1", "leaves=2-7", "user.slice=2-7", "gains=2-7"));
+}
+
 TEST(Others, AGroupThatMustNotBeConfinedIsNotAndIsSaid) {
   auto snapshot = host_of({{.id = "init.scope", .held = cpus("1-7"), .left_alone = "PID 1 runs in it"}});
   const auto proposal = confine(snapshot, "0");
@@ -98,7 +120,7 @@ TEST(Others, KeepTheirOwnVcpus) {
   EXPECT_THAT(unconfined(proposal), ElementsAre("on-them")) << "it would have no vCPU";
 }
 
-TEST(Others, MayUseVcpusOfContainersAndNoneOfPartitions) {
+TEST(Others, MayUseVcpusOfContainersAndNoneOfPartitionsOrThatTheKernelIsolates) {
   auto snapshot = host_of({{.id = "user.slice"}});
   std::vector<model::Cpu> all = snapshot.topology.cpus();
   for (model::Cpu& cpu : all) cpu.allowed = cpu.cpu < 4;
@@ -106,7 +128,7 @@ TEST(Others, MayUseVcpusOfContainersAndNoneOfPartitions) {
   snapshot.owned_cpus = {{.owner = {}, .cpus = cpus("7"), .how = model::OwnedHow::isolated},
                          {.owner = "box", .cpus = cpus("4"), .how = model::OwnedHow::runtime},
                          {.owner = "part", .cpus = cpus("5-6"), .how = model::OwnedHow::partition}};
-  EXPECT_THAT(pins(confine(snapshot, "0").actions), ElementsAre("user.slice=1-4,7"));
+  EXPECT_THAT(pins(confine(snapshot, "0").actions), ElementsAre("user.slice=1-4"));
 }
 
 TEST(Others, AreConfinedWhileAServiceOwnsVcpusAndBesideSharedOnesAreNot) {
@@ -114,6 +136,7 @@ TEST(Others, AreConfinedWhileAServiceOwnsVcpusAndBesideSharedOnesAreNot) {
   snapshot.workloads = {latency_sensitive("system.slice/web.service", 2)};
   snapshot.workloads[0].isolation.reset();
   PolicySettings settings;
+  settings.interference.others = Others::confine;
   EXPECT_THAT(decide(snapshot, settings).findings.interference->others.confined, IsEmpty());
   settings.interference.isolation = model::Isolation::vcpus;
   const auto plan = decide(snapshot, settings);
@@ -135,6 +158,7 @@ TEST(Others, StayConfinedInThePlansThatAreOnlyMade) {
   auto snapshot = host_of({{.id = "user.slice"}});
   snapshot.workloads = {latency_sensitive("system.slice/web.service", 2)};
   PolicySettings settings;
+  settings.interference.others = Others::confine;
   settings.interference.isolation = model::Isolation::vcpus;
   const auto plan = decide(snapshot, settings);
   auto standing = after({}, snapshot, plan, assumed(plan), settings);
