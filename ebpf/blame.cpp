@@ -55,8 +55,8 @@ struct Blame::State {
   std::map<Pair, std::uint64_t> read_ns;                           // at the last read(), by asked and culprit
   std::optional<std::chrono::steady_clock::time_point> made_room;  // for those beyond the limits
 
-  int wanted_after = -1;  // of run_after()
-  int after = -1;         // the one that the program is in
+  std::optional<int> wanted_after;  // of run_after()
+  int after = -1;                   // the one that the program is in
 
   ~State() { leave(); }
   void leave();
@@ -111,6 +111,8 @@ Result<std::unique_ptr<Blame>> Blame::start(const std::filesystem::path& log_dir
   state->cpus = static_cast<std::uint32_t>(cpus);
   auto loaded = load<bpf_blame>("blame", log_directory, [&](bpf_blame& programs) {
     bpf_map__set_max_entries(programs.maps.cpus, state->cpus);
+    // run_after() does that: ending a hook may take the kernel a moment, in which no switch is seen.
+    bpf_program__set_autoattach(programs.progs.on_switch, false);
   });
   if (!loaded) return model::fail(std::move(loaded.error()));
   state->programs = std::move(*loaded);

@@ -43,7 +43,7 @@ class BlameHost : public EbpfHost {
     // As berthd has it.
     start(options());
     ASSERT_GE(collector->after_switch(), 0);
-    blamer->run_after(collector->after_switch());
+    ASSERT_TRUE(blamer->run_after(collector->after_switch()));
     web = inode(tree->path("web"));
     blamer->ask({{web, 2}});
   }
@@ -99,7 +99,7 @@ TEST_F(BlameHost, ItCountsTheSameWhereSamplingRestsOrBeginsAgain) {
   const Process& waits = run("web", compute, 0);
   run("hog", compute, 0);
   const auto expect_hog = [&] {
-    blamer->run_after(collector->after_switch());
+    ASSERT_TRUE(blamer->run_after(collector->after_switch()));
     const auto by = shares(waits);
     EXPECT_NEAR(sum, delayed, 0.05 * delayed);
     EXPECT_GT(by.at(inode(tree->path("hog"))), 0.8);

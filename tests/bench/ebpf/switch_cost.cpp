@@ -176,7 +176,8 @@ struct Blaming {
     auto started = Blame::start({});
     if (!started) throw std::runtime_error(started.error().message());
     blame = std::move(*started);
-    if (!alone) blame->run_after(sampling->after_switch());
+    if (!blame->run_after(alone ? -1 : sampling->after_switch()))
+      throw std::runtime_error("no hook of blame");
     struct stat about {};
     if (stat(tree.path("a").c_str(), &about) != 0) throw std::runtime_error("stat");
     // Another id than any of the two has.
