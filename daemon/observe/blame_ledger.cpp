@@ -41,8 +41,8 @@ struct Node {
   }
 };
 
-// How many names each of the nodes below may have: evenly, and what is left for the heaviest, which come
-// first.
+// The number of names that each node below may have. All get the same number. What is left goes to the
+// heaviest, which come first.
 std::vector<std::size_t> share_out(const std::vector<std::pair<std::string, const Node*>>& below,
                                    std::size_t room) {
   const auto needed = [&](std::size_t each) {

@@ -17,9 +17,10 @@ struct FixedPins {
   std::vector<int> vcpus;
   Figures figures;
 };
-// Those that were tried, of which the caller chooses. First come the same numbers for all, in steps of two
-// vCPUs, or of four in domains of more than eight on a host of several. From the best of these, for some
-// prices of a violation, it goes on by one step of one number while that is better.
+// All pins that were tried; the caller chooses. The search begins with the same number everywhere, in steps
+// of two vCPUs, or of four in domains of more than eight on a host of several. A violation then has a price,
+// one of a few. From the best pins by that price, the search changes one number by one step, while that is
+// better.
 std::vector<FixedPins> try_fixed_pins(const Host& host, const Alone& alone, const Rules& rules, Time length,
                                       std::uint64_t seed);
 

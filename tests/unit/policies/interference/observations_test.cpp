@@ -58,7 +58,7 @@ TEST_F(ObservationsTest, TellWhatNeighboursUsedInTheInterval) {
   EXPECT_DOUBLE_EQ(seen[1].ss, 1.4 / 6);
 }
 
-// Nobody who starts processes, and so has others moved, stops what is learned of the rest.
+// A user who starts processes has others moved. The rest is learned of all the same.
 TEST_F(ObservationsTest, ANeighbourThatMovedCountsAtEachPlaceForItsPartOfTheInterval) {
   const double begin = host.snapshot.time;
   Moves moves;
