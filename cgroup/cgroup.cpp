@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace berth::cgroup {
 
@@ -122,6 +123,15 @@ model::Result<void> Cgroup::write(const std::string& file, std::string_view valu
 
 bool Cgroup::has(const std::string& file) const {
   return is_file_name(file) && faccessat(fd_.get(), file.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool Cgroup::is_roots(const char* file) const {
+  struct stat status {};
+  if (fstatat(fd_.get(), file, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
+  const bool others_may_write =
+      (status.st_mode & S_IWOTH) ||
+      ((status.st_mode & S_IWGRP) && status.st_gid != 0 && status.st_gid != getegid());
+  return (status.st_uid == 0 || status.st_uid == geteuid()) && !others_may_write;
 }
 
 bool Cgroup::is_current() const {

@@ -27,6 +27,8 @@ class Cgroup : public std::enable_shared_from_this<Cgroup> {
   model::Result<std::shared_ptr<Cgroup>> above() const;
 
   const std::string& path() const { return path_; }
+  // The directory that the path is relative to.
+  const std::string& root() const { return root_; }
   // kernfs id: the directory's inode number.
   std::uint64_t id() const { return id_; }
   int fd() const { return fd_.get(); }
@@ -40,6 +42,9 @@ class Cgroup : public std::enable_shared_from_this<Cgroup> {
   // kernel's handler. Error as the kernel's; EINTR is retried. Never creates a file.
   model::Result<void> write(const std::string& file, std::string_view value) const;
   bool has(const std::string& file) const;
+  // Whether only root, or the user that runs this program, may write the file. systemd makes that of a unit
+  // which has none yet, so a missing one counts.
+  bool is_roots(const char* file) const;
   // True where the path still leads to this very group.
   bool is_current() const;
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/cpuset_owners.h"
 
-#include "cgroup/cgroup.h"
 #include "cgroup/value.h"
+#include "model/path.h"
 #include "model/text.h"
+#include "os/directory.h"
 #include "os/proc_files.h"
 
 #include <algorithm>
@@ -94,6 +95,31 @@ CpuSet cpus_of_partition(const CpusetGroup& group) {
 bool is_valid_partition(std::string_view text) {
   text = model::trimmed_end(text, "\n");
   return text == "root" || text == "isolated";
+}
+
+CpuSet partitions_beside(const Cgroup& cgroup, const CpuSet& online) {
+  // Far above the number of units in a slice.
+  constexpr std::size_t kMostBeside = 4096;
+  const std::string parent(model::parent_path(cgroup.path()));
+  const auto root = Cgroup::open(cgroup.root(), "");
+  const auto above = Cgroup::open(cgroup.root(), parent);
+  if (!root || !above) return {};
+  // The root lacks the vCPUs of all partitions. So most hosts need no look at what users made.
+  const CpuSet effective = cpus_in(**root, "cpuset.cpus.effective");
+  if (effective.empty() || online.is_subset_of(effective)) return {};
+  CpuSet taken;
+  const auto names = os::subdirectories((*above)->fd(), kMostBeside);
+  for (const std::string& name : names.value_or(std::vector<std::string>())) {
+    const std::string path = parent.empty() ? name : parent + '/' + name;
+    if (path == cgroup.path()) continue;
+    const auto beside = Cgroup::open(cgroup.root(), path);
+    if (!beside) continue;
+    std::array<char, 256> buffer;
+    if (!is_valid_partition((*beside)->peek("cpuset.cpus.partition", buffer).value_or(""))) continue;
+    const CpuSet exclusive = cpus_in(**beside, "cpuset.cpus.exclusive");
+    taken |= exclusive.empty() ? cpus_in(**beside, "cpuset.cpus") : exclusive;
+  }
+  return taken;
 }
 
 std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const CpuSet& isolated,

@@ -3,6 +3,7 @@
 // that a runtime pinned (docs/decisions/pinning.md, vCPUs of others).
 #pragma once
 
+#include "cgroup/cgroup.h"
 #include "cgroup/kubelet_state.h"
 #include "cgroup/recognise.h"
 #include "model/cpu_set.h"
@@ -33,6 +34,9 @@ struct CpusetGroup {
 
 // Whether the text of cpuset.cpus.partition is that of a valid partition root. "root invalid (...)" is not.
 bool is_valid_partition(std::string_view text);
+// The vCPUs of valid partitions that lie beside the group. The kernel ends a partition (since Linux 6.1; it
+// refuses the write before) once another cpuset beside it lists one of these. `online`: of the host.
+model::CpuSet partitions_beside(const Cgroup& cgroup, const model::CpuSet& online);
 
 // The owners of the `online` vCPUs. `isolated`: those that the kernel isolates. A vCPU of nested
 // partitions belongs to the innermost. Of containers in pods only those own vCPUs that have them alone by

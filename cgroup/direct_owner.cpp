@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cgroup/direct_owner.h"
 
+#include "cgroup/cpuset_owners.h"
 #include "model/cpu_set.h"
 #include "model/path.h"
 
@@ -67,10 +68,11 @@ model::Error missing_controller(const std::filesystem::path& root, const Cgroup&
   return {model::ErrorKind::unavailable, std::move(message)};
 }
 
-// Every CPU (`what` is "cpu") or NUMA node ("node") that the kernel could ever bring online; nullopt where
-// that cannot be read.
-std::optional<model::CpuSet> all_possible(const std::filesystem::path& sys_root, const char* what) {
-  std::ifstream file(sys_root / "devices/system" / what / "possible");
+// Every CPU (`what` is "cpu") or NUMA node ("node") that is "online", or that the kernel could ever bring
+// online ("possible"); nullopt where that cannot be read.
+std::optional<model::CpuSet> all_of(const std::filesystem::path& sys_root, const char* what,
+                                    const char* state) {
+  std::ifstream file(sys_root / "devices/system" / what / state);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   auto cpus = model::CpuSet::parse(text);
   if (!cpus || cpus->empty()) return std::nullopt;
@@ -123,8 +125,10 @@ model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
   if ((!nodes && value != Value(model::CpuSet())) || written.error().errno_value() != ENOSPC) {
     return model::fail(written.error());
   }
-  auto all = all_possible(sys_root, nodes ? "node" : "cpu");
+  auto all = all_of(sys_root, nodes ? "node" : "cpu", "possible");
   if (!all) return model::fail(written.error());
+  if (!nodes) *all -= partitions_beside(cgroup, all_of(sys_root, "cpu", "online").value_or(*all));
+  if (all->empty()) return model::fail(written.error());
   if (const auto widened = cgroup.write(file, all->to_string()); !widened)
     return model::fail(widened.error());
   if (nodes) return MemoryNodes{std::move(*all)};

@@ -24,8 +24,8 @@ namespace berth::cgroup {
 // Between a look and a write, a new group could take over the path and get its predecessor's value.
 class DirectOwner : public Owner {
  public:
-  // The kernel may refuse to clear a cpulist. Then the CPUs of SYS_ROOT/devices/system/cpu/possible stand for
-  // "unset".
+  // The kernel may refuse to clear a cpulist. Then CPUs of SYS_ROOT/devices/system/cpu/possible stand for
+  // "unset" (write_value()).
   // `write_limit` is the write of memory.high; it may take as long as it likes. set() and reset() wait for
   // it, and for moving pages, for `patience` at most.
   using WriteLimit = std::function<model::Result<void>(const Cgroup& cgroup, const std::string& text)>;
@@ -66,8 +66,9 @@ class DirectOwner : public Owner {
 };
 
 // Writes the value and returns the one then in force. Linux before 7.0 does not let a cpulist be cleared
-// under running tasks (ENOSPC). Then it writes every possible CPU, which has the same effect. Idle priority
-// is given up before the weight is written: the kernel takes no weight of an idle group.
+// under running tasks (ENOSPC). Then it writes every possible CPU but those of partitions beside the group,
+// which has the same effect. Idle priority is given up before the weight is written: the kernel takes no
+// weight of an idle group.
 model::Result<Value> write_value(const Cgroup& cgroup, const Value& value,
                                  const std::filesystem::path& sys_root);
 

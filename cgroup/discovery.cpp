@@ -144,6 +144,10 @@ std::map<std::string, FoundWorkload> Discovery::best_effort_groups(
     const std::function<bool(const std::string& id)>& counts) {
   return state_->tree.best_effort_groups(counts);
 }
+std::map<std::string, OtherGroup> Discovery::other_groups(const AboutOthers& about, std::size_t most,
+                                                          std::size_t& more) {
+  return state_->tree.other_groups(about, most, more);
+}
 std::uint64_t Discovery::groups_version() const { return state_->tree.groups_version(); }
 void Discovery::look_at_processes(std::string_view path) { state_->tree.look_at_processes(path); }
 void Discovery::look_at_processes() { state_->tree.look_at_processes(); }

@@ -78,6 +78,14 @@ struct UnusedRule {
   friend bool operator==(const UnusedRule&, const UnusedRule&) = default;
 };
 
+// A group beside all workloads, as Discovery::other_groups() finds it.
+struct OtherGroup {
+  FoundWorkload target;    // as if it were a workload
+  std::string left_alone;  // why it must not be confined; empty: it may be
+
+  friend bool operator==(const OtherGroup&, const OtherGroup&) = default;
+};
+
 // Keeps the set of workloads up to date from inotify on the tree, without rescanning it. Three things decide
 // the class of a cgroup, in this order. First the mark user.berth.class, where the owner of the cgroup may
 // set it (cgroup/rules.h). Then the first rule that matches. Then the pod's QoS class: guaranteed with a
@@ -138,7 +146,24 @@ class Discovery {
   // best-effort work that berth manages. Reads and watches some files of cgroups that no rule matches.
   std::map<std::string, FoundWorkload> best_effort_groups(
       const std::function<bool(const std::string& id)>& counts);
-  // Another number whenever the result may have changed.
+  // About a cgroup that root made and named.
+  struct AboutOthers {
+    // Why it must not be confined; nullopt: it may be.
+    std::function<std::optional<std::string>(const std::string& path)> spared;
+    // The same of one whose parts may be.
+    std::function<std::optional<std::string>(const std::string& path)> limited;
+    // Whether it is listed without processes as well.
+    std::function<bool(const std::string& path, std::uint64_t id)> held;
+  };
+  // By path, `most` at most: the highest cgroups with processes in which there is neither a workload, nor a
+  // cgroup that is ignored or spared. Those that are spared themselves are there too. Without a rule about
+  // pods, all groups of Kubernetes are spared.
+  // Best-effort workloads in a user's part of the tree do not count, as their user could keep the rest of
+  // that part from being confined by them. Only a cgroup that root made and named is one, so of such a part
+  // its outermost group alone. Reads and watches one file of each. `more`: the number of those left out.
+  std::map<std::string, OtherGroup> other_groups(const AboutOthers& about, std::size_t most,
+                                                 std::size_t& more);
+  // Another number whenever the result of the two may have changed.
   std::uint64_t groups_version() const;
   // Processes were found in a cgroup that was thought to have none.
   void look_at_processes(std::string_view path);

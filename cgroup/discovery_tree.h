@@ -142,6 +142,8 @@ class Tree {
   // As in Discovery.
   std::map<std::string, FoundWorkload> best_effort_groups(
       const std::function<bool(const std::string& id)>& counts);
+  std::map<std::string, OtherGroup> other_groups(const Discovery::AboutOthers& about, std::size_t most,
+                                                 std::size_t& more);
   std::uint64_t groups_version() const { return groups_version_; }
   void look_at_processes(std::string_view path);
   void look_at_processes();
@@ -203,6 +205,12 @@ class Tree {
   void add_group(const Node& node, GroupSearch& search) const;
   // The node has a child that is not looked at.
   void leave_unseen(Node& node);
+
+  // discovery_others.cpp
+  struct OtherSearch;
+  std::optional<std::string> why_spared(const Node& node, const OtherSearch& search) const;
+  bool must_be_divided(Node& node, bool named_by_root, OtherSearch& search);
+  void add_other(Node& node, std::string left_alone, OtherSearch& search);
 
   // discovery_ground.cpp
   Ownership ownership(const Node& node) const;

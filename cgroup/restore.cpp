@@ -42,6 +42,10 @@ model::Result<RestoreReport> restore_recorded(const RestorePaths& paths) {
   DirectOwner direct(paths.cgroup_root, paths.sys_root);
   Writer writer(paths.cgroup_root, **journal, direct, systemd.get());
   RestoreReport report = writer.restore_all();
+  InterruptWriter interrupts(**journal, os::interrupts_directory(paths.proc_root, paths.runtime_dir),
+                             paths.irqbalance_dir, paths.sys_root);
+  interrupts.be_patient();
+  report.interrupts = interrupts.restore_all();
   report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
   return report;
 }

@@ -14,6 +14,7 @@ struct RestorePaths {
   std::filesystem::path proc_root = "/proc";
   std::filesystem::path sys_root = "/sys";
   std::filesystem::path systemd_run_dir = "/run/systemd";
+  std::filesystem::path irqbalance_dir = os::Irqbalance::kDirectory;
   std::filesystem::path runtime_dir = "/run/berth";  // the undo journal, and the lock (cgroup/host_lock.h)
 };
 

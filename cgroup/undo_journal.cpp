@@ -5,6 +5,7 @@
 #include "os/lock_file.h"
 #include "os/sqlite.h"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdint>
@@ -33,11 +34,14 @@ struct OpenUndoFile {
   os::FileDescriptor lock;  // held as long as the file is in use; let go after the database
   std::optional<os::Database> database;
   std::map<std::int64_t, UndoRecord> rows;  // by age
+  std::map<std::string, HostRecord> host;   // by name
   std::vector<std::string> warnings;        // damage that was mended
 };
 
 constexpr const char* kLock = "undo.lock";
-constexpr int kVersion = 1;
+// Version 2 has a record of the host that is to be put back. Any other file is of version 1, so that an
+// earlier berthd can go on with it; that one knows no such records.
+constexpr int kVersion = 2;
 
 constexpr const char* kSchema =
     "CREATE TABLE boot(id TEXT NOT NULL);"
@@ -46,8 +50,10 @@ constexpr const char* kSchema =
     "  path TEXT NOT NULL, cgroup_id INTEGER NOT NULL, attribute TEXT NOT NULL,"
     "  owner TEXT NOT NULL, unit TEXT NOT NULL,"
     "  original TEXT NOT NULL, note TEXT NOT NULL, written TEXT NOT NULL, previous TEXT,"
-    "  UNIQUE(path, cgroup_id, attribute));"
-    "PRAGMA user_version = 1;";
+    "  UNIQUE(path, cgroup_id, attribute));";
+constexpr const char* kHostSchema =
+    "CREATE TABLE IF NOT EXISTS host("
+    "  name TEXT PRIMARY KEY, original TEXT NOT NULL, written TEXT NOT NULL, previous TEXT);";
 
 model::Result<os::LockFile> lock_journal(const std::filesystem::path& directory, const std::string& boot_id) {
   const auto where = [&] {
@@ -85,6 +91,10 @@ model::Result<void> leave_to_hung_holder(const std::filesystem::path& file) {
   return {};
 }
 
+model::Result<void> set_version(os::Database& database, bool has_host) {
+  return database.run(has_host ? "PRAGMA user_version = 2" : "PRAGMA user_version = 1");
+}
+
 // Opens, checks and brings to this boot.
 model::Result<os::Database> open_database(const std::filesystem::path& file, const std::string& boot_id) {
   auto opened = os::Database::open(file, "undo journal");
@@ -103,11 +113,12 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   }
   const auto version = single_text(database, "PRAGMA user_version");
   if (!version) return model::fail(version.error());
-  if (*version != "0" && *version != fmt::format("{}", kVersion)) {
+  const std::string known = fmt::format("{}", kVersion);
+  if (*version != "0" && *version != "1" && *version != known) {
     return model::fail(
         model::ErrorKind::unavailable,
-        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); restore "
-                    "the host with that version first",
+        fmt::format("undo journal {}: written by a later berthd (format {}, this one knows {}); run "
+                    "`berthd --restore` of that version, or reboot",
                     file.string(), *version, kVersion));
   }
   auto transaction = os::Transaction::begin(database);
@@ -115,15 +126,21 @@ model::Result<os::Database> open_database(const std::filesystem::path& file, con
   if (*version == "0") {
     if (auto made = database.run(kSchema); !made) return model::fail(made.error());
   }
+  if (auto made = database.run(kHostSchema); !made) return model::fail(made.error());
   const auto boot = single_text(database, "SELECT id FROM boot");
   if (!boot) return model::fail(boot.error());
   if (*boot != boot_id) {
-    if (auto cleared = database.run("DELETE FROM undo; DELETE FROM boot"); !cleared)
+    if (auto cleared = database.run("DELETE FROM undo; DELETE FROM host; DELETE FROM boot"); !cleared)
       return model::fail(cleared.error());
     auto insert = database.prepare("INSERT INTO boot(id) VALUES(?1)");
     if (!insert) return model::fail(insert.error());
     insert->bind(1, boot_id);
     if (auto done = insert->step(); !done) return model::fail(done.error());
+  }
+  const auto host = single_text(database, "SELECT count(*) FROM host WHERE written != original");
+  if (!host) return model::fail(host.error());
+  if (const std::string fits = *host == "0" ? "1" : known; fits != *version) {
+    if (auto set = set_version(database, fits == known); !set) return model::fail(set.error());
   }
   if (auto committed = transaction->commit(); !committed) return model::fail(committed.error());
   return opened;
@@ -162,6 +179,29 @@ model::Result<std::map<std::int64_t, UndoRecord>> load_rows(os::Database& databa
   }
 }
 
+model::Result<std::map<std::string, HostRecord>> load_host(os::Database& database) {
+  auto query = database.prepare("SELECT name, original, written, previous FROM host");
+  if (!query) return model::fail(query.error());
+  std::map<std::string, HostRecord> host;
+  while (true) {
+    const auto row = query->step();
+    if (!row) return model::fail(row.error());
+    if (!*row) return host;
+    HostRecord record{query->text(0), query->text(1), query->text(2), std::nullopt};
+    if (!query->is_null(3)) record.previous = query->text(3);
+    host.insert_or_assign(record.name, std::move(record));
+  }
+}
+
+using Content = std::pair<std::map<std::int64_t, UndoRecord>, std::map<std::string, HostRecord>>;
+model::Result<Content> load(os::Database& database) {
+  auto rows = load_rows(database);
+  if (!rows) return model::fail(rows.error());
+  auto host = load_host(database);
+  if (!host) return model::fail(host.error());
+  return Content{std::move(*rows), std::move(*host)};
+}
+
 // Error as UndoJournal::open().
 model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& directory,
                                            const std::string& boot_id) {
@@ -175,18 +215,18 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
     if (auto copied = leave_to_hung_holder(file); !copied) return model::fail(copied.error());
     database = open_database(file, boot_id);
   }
-  auto rows = database ? load_rows(*database) : model::fail(database.error());
-  if (!rows && os::is_damage(rows.error())) {
+  auto content = database ? load(*database) : model::fail(database.error());
+  if (!content && os::is_damage(content.error())) {
     const std::string last_boot = os::text_of_holder(lock->before);
     if (last_boot.empty() || last_boot == boot_id) {
       return model::fail(model::Error(
-          rows.error().kind(),
+          content.error().kind(),
           fmt::format("{}. It may record changes since the host booted, so "
                       "berth changes nothing more. "
                       "Look at AllowedCPUs=, CPUQuota=, MemoryHigh=, AllowedMemoryNodes=, "
-                      "CPUWeight= in /run/systemd/system.control and at cpu.max.burst, then move the file "
-                      "away, or reboot",
-                      rows.error().message())));
+                      "CPUWeight= in /run/systemd/system.control, at cpu.max.burst and /proc/irq, restart "
+                      "irqbalance, then move the file away, or reboot",
+                      content.error().message())));
     }
     database = model::fail(model::ErrorKind::io, "closed");
     const std::filesystem::path aside = directory / "undo.db.damaged";
@@ -202,12 +242,18 @@ model::Result<OpenUndoFile> open_undo_file(const std::filesystem::path& director
                     "moved it to {} and began a new one",
                     file.string(), aside.string()));
     database = open_database(file, boot_id);
-    rows = database ? load_rows(*database) : model::fail(database.error());
+    content = database ? load(*database) : model::fail(database.error());
   }
-  if (!rows) return model::fail(rows.error());
+  if (!content) return model::fail(content.error());
   opened.database = std::move(*database);
-  opened.rows = std::move(*rows);
+  opened.rows = std::move(content->first);
+  opened.host = std::move(content->second);
   return opened;
+}
+
+std::size_t host_to_put_back(const std::map<std::string, HostRecord>& host) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(host, [](const auto& entry) { return !entry.second.is_undone(); }));
 }
 
 using Key = std::tuple<std::string, std::uint64_t, Attribute>;
@@ -224,12 +270,18 @@ struct UndoJournal::State {
   os::Database::Statement insert;
   os::Database::Statement update;
   os::Database::Statement remove;
+  os::Database::Statement put_host;
+  os::Database::Statement remove_host;
   std::map<std::int64_t, UndoRecord> rows;  // by age
+  std::map<std::string, HostRecord> host;   // by name
   std::map<Key, std::int64_t> index;
   std::map<std::pair<std::string, Attribute>, std::int64_t> units;  // of records that systemd owns
   std::vector<std::string> warnings;
 
-  ~State() { insert = {}, update = {}, remove = {}, database.reset(); }
+  ~State() {
+    insert = {}, update = {}, remove = {}, put_host = {}, remove_host = {};
+    database.reset();
+  }
 
   std::optional<std::int64_t> row_of(const UndoRecord& record) const {
     if (const auto found = index.find(key_of(record)); found != index.end()) return found->second;
@@ -238,6 +290,17 @@ struct UndoJournal::State {
         return found->second;
     }
     return std::nullopt;
+  }
+  // Ends a change of the host's records.
+  model::Result<void> commit(os::Transaction& transaction, std::map<std::string, HostRecord> now) {
+    const bool had_any = host_to_put_back(host) > 0;
+    const bool has_any = host_to_put_back(now) > 0;
+    if (had_any != has_any) {
+      if (auto set = set_version(*database, has_any); !set) return set;
+    }
+    if (auto committed = transaction.commit(); !committed) return committed;
+    host = std::move(now);
+    return {};
   }
   void put(std::int64_t row, UndoRecord record) {
     drop(row);
@@ -280,16 +343,22 @@ model::Result<std::unique_ptr<UndoJournal>> UndoJournal::open(const std::filesys
       "UPDATE undo SET path = ?1, cgroup_id = ?2, owner = ?3, unit = ?4, written = ?5, previous = ?6 WHERE "
       "seq = ?7");
   auto remove = database.prepare("DELETE FROM undo WHERE seq = ?1");
-  for (const auto* statement : {&insert, &update, &remove}) {
+  auto put_host = database.prepare(
+      "INSERT OR REPLACE INTO host(name, original, written, previous) VALUES(?1, ?2, ?3, ?4)");
+  auto remove_host = database.prepare("DELETE FROM host WHERE name = ?1");
+  for (const auto* statement : {&insert, &update, &remove, &put_host, &remove_host}) {
     if (!*statement) return model::fail(statement->error());
   }
   state->insert = std::move(*insert);
   state->update = std::move(*update);
   state->remove = std::move(*remove);
+  state->put_host = std::move(*put_host);
+  state->remove_host = std::move(*remove_host);
   state->lock = std::move(opened->lock);
   state->database = std::move(opened->database);
   state->warnings = std::move(opened->warnings);
   for (auto& [row, record] : opened->rows) state->put(row, std::move(record));
+  state->host = std::move(opened->host);
   return std::unique_ptr<UndoJournal>(new UndoJournal(std::move(state)));
 }
 
@@ -399,7 +468,49 @@ std::vector<UndoRecord> UndoJournal::records() const {
   return records;
 }
 
-std::size_t UndoJournal::size() const { return state_->rows.size(); }
+model::Result<void> UndoJournal::record(std::span<const HostRecord> records) {
+  if (records.empty()) return {};
+  auto transaction = os::Transaction::begin(*state_->database);
+  if (!transaction) return model::fail(transaction.error());
+  std::vector<HostRecord> done;
+  for (const HostRecord& record : records) {
+    const auto old = state_->host.find(record.name);
+    done.push_back(record);
+    if (old != state_->host.end()) done.back().original = old->second.original;
+    os::Database::Statement& statement = state_->put_host;
+    statement.bind(1, record.name);
+    statement.bind(2, done.back().original);
+    statement.bind(3, record.written);
+    record.previous ? statement.bind(4, *record.previous) : statement.bind_null(4);
+    if (auto stepped = statement.step(); !stepped) return model::fail(stepped.error());
+  }
+  auto host = state_->host;
+  for (HostRecord& record : done) {
+    std::string name = record.name;
+    host.insert_or_assign(std::move(name), std::move(record));
+  }
+  return state_->commit(*transaction, std::move(host));
+}
+
+model::Result<void> UndoJournal::forget_host(std::span<const std::string> names) {
+  if (std::ranges::none_of(names, [this](const auto& name) { return state_->host.contains(name); }))
+    return {};
+  auto transaction = os::Transaction::begin(*state_->database);
+  if (!transaction) return model::fail(transaction.error());
+  for (const std::string& name : names) {
+    state_->remove_host.bind(1, name);
+    if (auto stepped = state_->remove_host.step(); !stepped) return model::fail(stepped.error());
+  }
+  auto host = state_->host;
+  for (const std::string& name : names) host.erase(name);
+  return state_->commit(*transaction, std::move(host));
+}
+
+const std::map<std::string, HostRecord>& UndoJournal::host() const { return state_->host; }
+
+std::size_t UndoJournal::size() const { return state_->rows.size() + state_->host.size(); }
+
+std::size_t UndoJournal::to_put_back() const { return state_->rows.size() + host_to_put_back(state_->host); }
 
 const std::vector<std::string>& UndoJournal::warnings() const { return state_->warnings; }
 

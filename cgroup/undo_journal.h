@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -29,6 +30,19 @@ struct UndoRecord {
 
   Attribute attribute() const { return attribute_of(written); }
   friend bool operator==(const UndoRecord&, const UndoRecord&) = default;
+};
+
+// One changed attribute of the host itself, which no cgroup has: its values as texts of the one that changes
+// it.
+struct HostRecord {
+  std::string name;  // such as "irq/24"
+  std::string original;
+  std::string written;
+  std::optional<std::string> previous;  // as UndoRecord::previous
+
+  // The original has been written, though it is in force later: nothing is left to put back.
+  bool is_undone() const { return written == original; }
+  friend bool operator==(const HostRecord&, const HostRecord&) = default;
 };
 
 // Record of originals, kept before the first write of each (SQLite in RUNTIME_DIR/undo.db). It outlives its
@@ -62,7 +76,17 @@ class UndoJournal {
   std::vector<UndoRecord> find_path(const std::string& path) const;
   // Oldest first.
   std::vector<UndoRecord> records() const;
+
+  // Attributes of the host, as record() and forget(). While one is to be put back, the file has a format that
+  // a berthd without them refuses; else it has the one that each knows.
+  model::Result<void> record(std::span<const HostRecord> records);
+  model::Result<void> forget_host(std::span<const std::string> names);
+  const std::map<std::string, HostRecord>& host() const;  // by name
+
+  // Records of either kind.
   std::size_t size() const;
+  // Those that are to be put back: without HostRecord::is_undone().
+  std::size_t to_put_back() const;
   // Damage found and mended at opening, for the log.
   const std::vector<std::string>& warnings() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cgroup/discovery.h"
+#include "cgroup/interrupt_writer.h"
 #include "cgroup/leaf.h"
 #include "cgroup/owner.h"
 #include "cgroup/undo_journal.h"
@@ -41,6 +42,7 @@ struct RestoreReport {
   std::vector<std::string> gone;      // cgroups that no longer exist: nothing to put back
   std::vector<std::string> warnings;  // everything is back, but a side task failed
   std::vector<PutBack> leaves;        // cgroups that berth had made for executors
+  InterruptsBack interrupts;
 };
 
 // A value that berth did not write.

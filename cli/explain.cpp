@@ -52,7 +52,7 @@ Outcome<std::string> explain_file(Session& session, const ExplainArguments& argu
   if (!subject) return tl::unexpected(subject.error());
   const auto plan = policies::decide(*snapshot, settings.policies);
   const auto explanation = policies::explain(*snapshot, plan, settings.policies, *subject);
-  if (!explanation.workload && !explanation.decision && !explanation.application) {
+  if (!explanation.workload && !explanation.decision && !explanation.application && !explanation.other) {
     return problem(
         Exit::failed,
         fmt::format("\"{}\" is neither a workload of {} nor a decision that it leads to{}", arguments.subject,

@@ -398,6 +398,9 @@ void render_explanation(std::ostream& out, const Document& explanation, const St
   }
   if (decision.is_object()) render_decision(out, decision, style);
   render_application(out, member(explanation, "application"), style);
+  if (const Document& other = member(explanation, "other"); other.is_object())
+    out << paint(style, Colour::bold, printable(text_of(other, "workload"))) << ": "
+        << printable(text_of(other, "reason")) << "\n";
   if (workload.is_object()) {
     if (decision.is_object()) heading(out, style, "The workload now");
     render_workload(out, workload, style);

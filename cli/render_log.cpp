@@ -70,6 +70,9 @@ void render_restore(std::ostream& out, const Document& report, const Style& styl
                                  text_of(kept, "reason")))
         << "\n";
   }
+  if (const auto interrupts = number_of(report, "interrupts"); interrupts && *interrupts > 0)
+    out << paint(style, Colour::green, "restored")
+        << fmt::format("  the vCPUs of {:.0f} interrupts\n", *interrupts);
   out << fmt::format("{} put back, {} left as they are, {} gone with their workloads\n", restored.size(),
                      left.size(), gone.size());
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -123,6 +124,20 @@ void render_groups(std::ostream& out, const model::Snapshot& snapshot, const Sty
   list_findings(out, style, "Groups of best-effort work", groups);
 }
 
+void render_others(std::ostream& out, const model::OtherWork& others, const Style& style) {
+  if (others.cpus.empty()) return;
+  heading(out, style, "Other work (cgroups that no rule names)");
+  out << "  vCPUs " << others.cpus.to_string() << ": ";
+  if (others.confined.empty()) out << "none";
+  const char* comma = "";
+  for (const std::string& id : others.confined) out << std::exchange(comma, ", ") << printable(id);
+  out << "\n";
+  for (const model::WorkloadFinding& left : others.unconfined) {
+    out << "  not confined: " << paint(style, Colour::yellow, printable(left.workload)) << ": "
+        << printable(left.reason) << "\n";
+  }
+}
+
 void render_shared(std::ostream& out, const model::InterferenceFindings& findings, const Style& style) {
   if (findings.shared.empty()) return;
   heading(out, style, "Latency-sensitive instances that share vCPUs (isolation \"shared\")");
@@ -190,6 +205,7 @@ void render_interference(std::ostream& out, const model::InterferenceFindings& f
     out << "  not vCPUs " << reserved.to_string() << ", which are reserved\n";
   if (!findings.shared_reserved.empty()) out << "  reserved ones too, as berth may use no others\n";
   list_findings(out, style, "Cannot be confined", findings.unconfined);
+  render_others(out, findings.others, style);
   std::vector<model::WorkloadFinding> waiting;
   for (const auto& [id, it] : findings.waiting) {
     waiting.push_back({.workload = id,

@@ -2,6 +2,7 @@
 #include "cli/render.h"
 #include "cli/render_topology.h"
 #include "cli/table.h"
+#include "model/count_text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -118,6 +119,17 @@ void render_owned_cpus(const Line& line, const Document& status) {
               [](const Document& item) { return text_of(item, "reason"); });
 }
 
+// Work that no rule names, while instances own vCPUs.
+void render_others(const Line& line, const Document& others) {
+  const std::string cpus = text_of(others, "cpus");
+  if (cpus.empty()) return;
+  line("other work",
+       fmt::format("{} on vCPUs {}, {} not confined",
+                   model::count_text(list_of(others, "confined").size(), "cgroup"), cpus,
+                   list_of(others, "unconfined").size()),
+       Colour::none);
+}
+
 void render_unused_rules(const Line& line, const Document& config) {
   render_some(line, list_of(config, "unused_rules"), "unused rule", "berthctl status --json",
               [](const Document& item) {
@@ -153,6 +165,23 @@ std::string advertised_line(const Document& resource, std::string (*amount)(doub
   // An earlier berthd does not say it.
   if (const auto best_effort = number_of(resource, "best_effort"); best_effort && *best_effort >= 0)
     line += fmt::format(", {} for best-effort work", amount(*best_effort));
+  return line;
+}
+
+// "kept off vCPUs 2-3: 12 moved; 4 stay (3 by the kernel, 1 by another program); irqbalance keeps off too".
+std::string interrupts_line(const Document& interrupts) {
+  const std::string cpus = text_of(interrupts, "cpus");
+  if (cpus.empty()) return "where they were: no instance owns vCPUs";
+  std::string line = fmt::format("kept off vCPUs {}: {} moved", cpus, whole(interrupts, "moved"));
+  const double refused = number_of(interrupts, "refused").value_or(0);
+  const double others = number_of(interrupts, "others").value_or(0);
+  if (refused > 0) line += fmt::format(", {:.0f} stay because the kernel does not move them", refused);
+  if (others > 0) line += fmt::format(", {:.0f} stay because another program put them there", others);
+  const std::string irqbalance = text_of(interrupts, "irqbalance");
+  if (irqbalance == "told") line += "; irqbalance keeps off these vCPUs, too";
+  if (irqbalance == "pending") line += "; irqbalance is told, and follows within 20 s";
+  if (irqbalance == "silent") line += "; irqbalance does not answer";
+  if (irqbalance == "foreign") line += "; another program told irqbalance other vCPUs";
   return line;
 }
 
@@ -201,12 +230,18 @@ void render_status(std::ostream& out, const Document& status, double now, const 
   const std::string pool = text_of(status, "best_effort_cpus");
   line("best-effort", pool.empty() ? "-" : "vCPUs " + pool);
   render_owned_cpus(line, status);
+  render_others(line, member(status, "others"));
   render_unplaceable(line, status);
   const Document& held = member(status, "held_limits");
   line("stragglers", fmt::format("{}, of which {} should run elsewhere", whole(status, "stragglers"),
                                  whole(status, "relocations")));
   line("limits", fmt::format("{} extended, {} lent, {} preempted, {} lifted", whole(held, "extended"),
                              whole(held, "lent"), whole(held, "preempted"), whole(held, "lifted")));
+  if (const Document& interrupts = member(status, "interrupts"); interrupts.is_object()) {
+    line("interrupts", interrupts_line(interrupts));
+    if (const std::string problem = text_of(interrupts, "problem"); !problem.empty())
+      line("", "they cannot be moved: " + problem, Colour::red);
+  }
   const Document& evictions = member(status, "evictions");
   if (number_of(evictions, "under_way").value_or(0) + number_of(evictions, "end").value_or(0) > 0) {
     line("evictions", fmt::format("{} under way, {} ended, of which {} killed", whole(evictions, "under_way"),

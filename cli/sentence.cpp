@@ -184,6 +184,17 @@ std::string leaf(const Entry& entry) {
   return fmt::format("{} has the cgroup {} of its own now", entry.workload, entry.new_value);
 }
 
+std::string interrupts(const Entry& entry) {
+  if (entry.attribute == "irqbalance") {
+    return entry.result == "applied" ? fmt::format("irqbalance bans vCPUs {}, too", entry.new_value)
+                                     : "irqbalance has its own banned CPUs again";
+  }
+  if (entry.result == "applied") return fmt::format("interrupts {} leave owned vCPUs", entry.new_value);
+  if (entry.result == "restored") return fmt::format("interrupts {} are back", entry.new_value);
+  if (entry.result == "failed") return "interrupts could not be put back";
+  return fmt::format("interrupts {} stay as they are", entry.new_value);
+}
+
 std::string foreign(const Entry& entry) {
   if (entry.old_value.empty() && entry.new_value.empty())
     return fmt::format("another program wrote the {} of {}", name_of(entry.attribute), entry.workload);
@@ -209,6 +220,7 @@ std::string sentence_of(const Document& entry) {
   if (parts.kind == "advertise") return advertised(parts);
   if (parts.kind == "admit") return admitted(parts);
   if (parts.kind == "leaf") return leaf(parts);
+  if (parts.kind == "interrupts") return interrupts(parts);
   if (parts.kind == "foreign") return foreign(parts);
   if (parts.kind == "straggler") return parts.workload + " will miss its deadline";
   if (parts.kind == "relocation")

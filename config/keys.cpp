@@ -251,6 +251,8 @@ void add_eviction_specs(std::vector<KeySpec<Settings>>& specs) {
 
 std::vector<KeySpec<Settings>> make_setting_specs() {
   using policies::BestEffortPriority;
+  using policies::InterruptPlaces;
+  using policies::Others;
   using policies::Reserved;
   using policies::Search;
   using policies::Weighting;
@@ -339,6 +341,12 @@ std::vector<KeySpec<Settings>> make_setting_specs() {
   specs.push_back(choice_key<Settings, Reserved>(
       "interference.reserved", {{"strict", Reserved::strict}, {"shared", Reserved::shared}},
       +[](Settings & s) -> auto& { return interference(s).reserved; }));
+  specs.push_back(choice_key<Settings, InterruptPlaces>(
+      "interference.interrupts", {{"leave", InterruptPlaces::leave}, {"move", InterruptPlaces::move}},
+      +[](Settings & s) -> auto& { return interference(s).interrupts; }));
+  specs.push_back(choice_key<Settings, Others>(
+      "interference.others", {{"confine", Others::confine}, {"leave", Others::leave}},
+      +[](Settings & s) -> auto& { return interference(s).others; }));
   specs.push_back(integer_key<Settings>(
       "interference.be_min_cpus", 1, model::kMaxCpu + 1,
       +[](Settings & s) -> auto& { return interference(s).be_min_cpus; }));

@@ -46,7 +46,8 @@ const std::vector<Need>& needs() {
   static const std::vector<Need> all{
       {"",
        any_owns_vcpus,
-       {"interference.search", "interference.window_step", "interference.be_avoid_siblings"}},
+       {"interference.search", "interference.window_step", "interference.be_avoid_siblings",
+        "interference.interrupts"}},
       {"interference.search = \"optimal\"",
        [](const Settings& s) { return s.policies.interference.search == Search::optimal; },
        {"interference.budget"}},

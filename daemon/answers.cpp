@@ -127,11 +127,14 @@ StatusReport Answers::status_report() const {
   report.workloads = counts_;
   report.score_node = score_node();
   report.best_effort_cpus = best_effort_cpus();
-  if (const auto& found = from_.plan.findings.interference)
+  if (const auto& found = from_.plan.findings.interference) {
     report.best_effort_domains = found->best_effort.domains;
+    report.others = found->others;
+  }
   report.owned_cpus = snapshot.owned_cpus;
   report.gpus = gpu_reports(snapshot);
   report.held = count_held(from_.enforcement.holdings());
+  report.interrupts = from_.enforcement.interrupts();
   if (const auto& found = from_.plan.findings.straggler) {
     report.stragglers = static_cast<std::size_t>(
         std::ranges::count_if(found->tasks, [](const auto& task) { return task.second.straggler; }));
@@ -260,7 +263,10 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
   auto explanation = policies::explain(snapshot, plan, settings, subject);
   const bool is_workload = explanation.workload && !explanation.decision;
   const auto entries = is_workload ? std::vector<LogEntry>() : from_.messenger.log().of_decision(subject);
-  if (!explanation.decision && !explanation.workload && !explanation.application) {
+  const auto knows_nothing = [&explanation] {
+    return !explanation.decision && !explanation.workload && !explanation.application && !explanation.other;
+  };
+  if (knows_nothing()) {
     explanation.decision = shown_decision(subject);
     if (!explanation.decision && !entries.empty())
       explanation.decision = {.id = subject, .planned = {}, .planned_at = {}, .present = false};
@@ -271,7 +277,7 @@ model::Result<std::string> Answers::explain_json(const std::string& subject) {
       if (id != nullptr) explanation.workload = policies::explain_workload(snapshot, plan, settings, *id);
     }
   }
-  if (!explanation.decision && !explanation.workload && !explanation.application) {
+  if (knows_nothing()) {
     for (const model::OwnedCpus& owned : snapshot.owned_cpus) {
       if (!owned.owner.empty() && model::names(subject, owned.owner))
         return model::fail(ErrorKind::gone,

@@ -242,7 +242,7 @@ void Daemon::serve_metrics(sd_event* event) {
 }
 
 // The order matters: each step takes the host, the holdings or the snapshot as the step before left them.
-const std::array<Daemon::Step, 11> Daemon::kEnforcing{{
+const std::array<Daemon::Step, 12> Daemon::kEnforcing{{
     // Runs that ended hold nothing any more.
     {"follow", [](Daemon& d, double now) { return d.enforcement_.follow(now); }},
     // Reads the host.
@@ -263,6 +263,8 @@ const std::array<Daemon::Step, 11> Daemon::kEnforcing{{
     {"evict", [](Daemon& d, double now) { return d.enforcement_.evict(d.plan_, now, d.outcomes_); }},
     // Changes attributes as planned.
     {"apply", [](Daemon& d, double) { return d.enforcement_.apply(d.plan_); }},
+    // Moves interrupts off the vCPUs that instances own.
+    {"interrupts", [](Daemon& d, double now) { return d.enforcement_.move_interrupts(d.plan_, now); }},
     // Moves executors into leaves.
     {"divide", [](Daemon& d, double now) { return d.enforcement_.divide(now); }},
 }};

@@ -118,7 +118,7 @@ class Daemon {
     const char* name;
     std::vector<LogEntry> (*run)(Daemon& daemon, double now);
   };
-  static const std::array<Step, 11> kEnforcing;
+  static const std::array<Step, 12> kEnforcing;
   static const std::array<Step, 6> kObserving;
   static const std::array<Step, 5> kEnforcingPlaces;
   static const std::array<Step, 5> kObservingPlaces;

@@ -69,12 +69,10 @@ void Enforcement::put_back_left_behind() {
   constexpr const char* kReason = "left behind by an earlier berthd";
   const auto& journal = actuators_->journal();
   for (const auto& warning : journal.warnings()) os::log_warning("undo journal: {}", warning);
-  if (journal.size() > 0) {
-    os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore",
-                    journal.size());
-    publish_(
-        entries_of(actuators_->writer().restore_all(kRestoreBudget), setup_.clock.now(), mode(), kReason));
-  }
+  if (const std::size_t left = journal.to_put_back(); left > 0)
+    os::log_warning("an earlier berthd ended without restoring everything: {} attributes to restore", left);
+  if (journal.size() > 0)
+    publish_(entries_of(restore_all(kRestoreBudget), setup_.clock.now(), mode(), kReason));
   put_back_leaves(kReason);
 }
 
@@ -93,6 +91,7 @@ model::Result<void> Enforcement::begin() {
   if (const auto why_not = problem()) return model::fail(ErrorKind::unavailable, *why_not);
   enforcer_.emplace(actuators_->writer(), [this](const std::string& id) { observer_.read_again(id); });
   enforcer_->take_over(actuators_->journal().records());
+  interrupts_.emplace(actuators_->interrupts());
   return {};
 }
 
@@ -102,6 +101,7 @@ cgroup::RestoreReport Enforcement::end(const std::string& reason, std::chrono::m
     publish_(abandoned);
   eviction_timer_.arm(std::nullopt);
   enforcer_.reset();
+  interrupts_.reset();
   if (!actuators_) return {};
   auto report = restore_all(budget);
   report.leaves = take_leaves();
@@ -112,6 +112,7 @@ cgroup::RestoreReport Enforcement::end(const std::string& reason, std::chrono::m
 cgroup::RestoreReport Enforcement::restore_all(std::chrono::milliseconds budget) {
   auto report = actuators_->writer().restore_all(budget);
   for (const auto& change : report.restored) observer_.read_again(change.workload);
+  report.interrupts = actuators_->interrupts().restore_all();
   return report;
 }
 
@@ -123,8 +124,9 @@ void Enforcement::begin_tick() {
   auto report = restore_all(kRestoreBudget);
   // The first attempt has told about these.
   std::erase_if(report.left, [](const auto& left) { return left.kept; });
-  if (report.restored.empty() && report.gone.empty() && report.left.empty()) return;
-  publish_(entries_of(report, setup_.clock.now(), mode(), "an earlier attempt failed"));
+  std::erase_if(report.interrupts.left, [](const auto& left) { return left.kept; });
+  const auto entries = entries_of(report, setup_.clock.now(), mode(), "an earlier attempt failed");
+  if (!entries.empty()) publish_(entries);
 }
 
 void Enforcement::end_tick() {
@@ -137,6 +139,7 @@ void Enforcement::follow_settings() {
   if (!makes_leaves()) put_back_leaves("spark.leaf is never, or spark.watch is false");
   enforcer_->retry_failed();
   evictor_.retry_failed();
+  interrupts_->retry();
   follow_foreign_writer();
 }
 
@@ -172,6 +175,16 @@ const Holdings& Enforcement::holdings() const {
 
 const LeftAloneWorkloads& Enforcement::left_alone() const {
   return enforcer_ ? enforcer_->left_alone() : SnapshotInputs::none<LeftAloneWorkloads>();
+}
+
+bool Enforcement::moves_interrupts() const {
+  // Those of this kernel are no business of another host's tree.
+  if (!setup_.own_host && setup_.options.proc_root == "/proc") return false;
+  return setup_.settings.policies.interference.interrupts == policies::InterruptPlaces::move;
+}
+
+std::optional<InterruptsReport> Enforcement::interrupts() const {
+  return interrupts_ && moves_interrupts() ? std::optional(interrupts_->report()) : std::nullopt;
 }
 
 SnapshotInputs Enforcement::inputs(const Overrides& overrides, const model::Standing& standing) const {

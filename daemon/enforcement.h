@@ -10,6 +10,7 @@
 #include "daemon/enforce/eviction_timer.h"
 #include "daemon/enforce/evictor.h"
 #include "daemon/enforce/leaves.h"
+#include "daemon/interrupts.h"
 #include "daemon/ledger/held.h"
 #include "daemon/ledger/log_entry.h"
 #include "daemon/ledger/overrides.h"
@@ -75,6 +76,8 @@ class Enforcement {
   // Values that really are held; none while observing. Likewise the workloads that are left alone.
   const Holdings& holdings() const;
   const LeftAloneWorkloads& left_alone() const;
+  // nullopt where interrupts stay where they are.
+  std::optional<InterruptsReport> interrupts() const;
 
   // Beside the readings, a snapshot for the plan has these.
   SnapshotInputs inputs(const Overrides& overrides, const model::Standing& standing) const;
@@ -90,6 +93,8 @@ class Enforcement {
   // Adds the workloads whose eviction began to `outcomes`.
   std::vector<LogEntry> evict(const model::Plan& plan, double now, policies::Outcomes& outcomes);
   std::vector<LogEntry> apply(const model::Plan& plan, Enforcer::Extent extent = Enforcer::Extent::whole);
+  // Keeps interrupts off the vCPUs that the plan gives to instances.
+  std::vector<LogEntry> move_interrupts(const model::Plan& plan, double now);
   std::vector<LogEntry> divide(double now);
   void end_tick();  // puts back leaves that came too late; also observing
 
@@ -108,6 +113,7 @@ class Enforcement {
   cgroup::RestoreReport restore_all(std::chrono::milliseconds budget);
   // Whether executors are to have cgroups of their own.
   bool makes_leaves() const { return setup_.settings.spark_watch && setup_.settings.spark_leaf; }
+  bool moves_interrupts() const;
   void put_back_leaves(const std::string& reason);
   std::vector<cgroup::PutBack> take_leaves();
   void advance_between_ticks();
@@ -119,8 +125,9 @@ class Enforcement {
   std::optional<cgroup::HostLock> host_lock_;  // held as long as the host may be changed
   std::unique_ptr<Actuators> actuators_;       // null: journal_problem_ says why
   std::optional<std::string> journal_problem_;
-  std::optional<Enforcer> enforcer_;  // while enforcing
-  Evictor evictor_;                   // evicts nothing while observing
+  std::optional<Enforcer> enforcer_;      // while enforcing
+  std::optional<Interrupts> interrupts_;  // likewise
+  Evictor evictor_;                       // evicts nothing while observing
   EvictionTimer eviction_timer_;
   Leaves leaves_;
   std::uint64_t followed_ = 0;  // the generation of workloads whose holdings were looked at

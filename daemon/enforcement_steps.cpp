@@ -4,6 +4,7 @@
 #include "daemon/ledger/action_entries.h"
 #include "os/clock.h"
 #include "policies/decision_id.h"
+#include "policies/interrupts.h"
 
 #include <utility>
 #include <variant>
@@ -28,7 +29,7 @@ std::vector<LogEntry> Enforcement::follow(double now) {
 }
 
 std::vector<LogEntry> Enforcement::check(double now) {
-  return enforcer_->check(observer_.readings(), observer_.found(), observer_.groups(),
+  return enforcer_->check(observer_.readings(), observer_.found(), observer_.groups(), observer_.others(),
                           setup_.settings.foreign_writer, now);
 }
 
@@ -87,7 +88,16 @@ std::vector<LogEntry> Enforcement::evict(const model::Plan& plan, double now, po
 
 std::vector<LogEntry> Enforcement::apply(const model::Plan& plan, Enforcer::Extent extent) {
   const std::chrono::milliseconds budget(static_cast<int>(setup_.settings.tick_s * kApplyShare * 1000));
-  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(), budget, extent);
+  return enforcer_->apply(plan, observer_.snapshot(), observer_.found(), observer_.groups(),
+                          observer_.others(), budget, extent);
+}
+
+std::vector<LogEntry> Enforcement::move_interrupts(const model::Plan& plan, double now) {
+  const model::Snapshot& snapshot = observer_.snapshot();
+  const auto owned = moves_interrupts() ? policies::owned_by_instances(plan, snapshot) : model::CpuSet();
+  model::CpuSet of_others;
+  for (const model::OwnedCpus& other : snapshot.owned_cpus) of_others |= other.cpus;
+  return interrupts_->follow(owned, of_others, snapshot.topology, now);
 }
 
 std::vector<LogEntry> Enforcement::divide(double now) {

@@ -36,7 +36,9 @@ std::optional<uid_t> Messenger::user_of(const std::string& workload) const {
   const auto found = observer_.found().find(workload);
   if (found != observer_.found().end()) return found->second.ground.user;
   const auto group = observer_.groups().find(workload);
-  return group == observer_.groups().end() ? JournalShares::kUnknown : group->second.target.ground.user;
+  if (group != observer_.groups().end()) return group->second.target.ground.user;
+  const auto other = observer_.others().find(workload);
+  return other == observer_.others().end() ? JournalShares::kUnknown : other->second.target.ground.user;
 }
 
 bool Messenger::may_announce(const std::string& workload) {

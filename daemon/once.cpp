@@ -12,6 +12,7 @@
 #include "daemon/observe/observer.h"
 #include "daemon/report/report_json.h"
 #include "daemon/senses.h"
+#include "model/count_text.h"
 #include "model/json.h"
 #include "os/clock.h"
 #include "os/log.h"
@@ -69,6 +70,11 @@ void print_plan(const model::Snapshot& snapshot, const model::Plan& plan,
       fmt::print("best-effort work runs on the reserved vCPUs {}, as berth may use no others\n",
                  found->shared_reserved.to_string());
     for (const auto& item : found->unconfined)
+      fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
+    if (!found->others.cpus.empty())
+      fmt::print("{} of other work on vCPUs {}\n", model::count_text(found->others.confined.size(), "cgroup"),
+                 found->others.cpus.to_string());
+    for (const auto& item : found->others.unconfined)
       fmt::print("cannot confine {}: {}\n", item.workload, item.reason);
     for (const auto& [id, waiting] : found->waiting)
       fmt::print("{} waits for vCPUs, cause {}: {}\n", id, model::to_string(waiting.cause), waiting.reason);
@@ -156,8 +162,9 @@ ExitStatus run_restore(const Options& options) {
   } else {
     for (const auto& entry : entries) fmt::print("{}\n", describe(entry));
   }
-  return std::ranges::any_of(report->left, &cgroup::RestoreReport::Left::kept) ? ExitStatus::failed
-                                                                               : ExitStatus::done;
+  const bool unfinished = std::ranges::any_of(report->left, &cgroup::RestoreReport::Left::kept) ||
+                          std::ranges::any_of(report->interrupts.left, &cgroup::InterruptsBack::Left::kept);
+  return unfinished ? ExitStatus::failed : ExitStatus::done;
 }
 
 }  // namespace berth::daemon

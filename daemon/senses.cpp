@@ -22,6 +22,8 @@ void follow_settings(Observer& observer, const config::Settings& settings) {
   observer.want(Attribute::memory_nodes, policies.placement.memory_nodes);
   observer.want(Attribute::cpu_idle,
                 policies.interference.best_effort_priority != policies::BestEffortPriority::leave);
+  observer.want_others(policies.interference.others == policies::Others::confine,
+                       policies.interference.isolation);
   observer.want(Attribute::cpu_burst, policies.quota.lift || policies.quota.burst);
 }
 
@@ -92,7 +94,7 @@ std::optional<std::string> Senses::why_kernel_cannot_count(const Setup& setup) {
 void Senses::follow_blame(double now) {
   if (!sampling_begun_ || !blame_.is_needed()) return;
   std::vector<std::string> messages;
-  blame_.follow(observer_->snapshot().workloads, now, messages);
+  blame_.follow(observer_->snapshot().workloads, observer_->kernel().after_switch(), now, messages);
   for (const auto& message : messages) os::log_warning("{}", message);
 }
 

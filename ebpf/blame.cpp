@@ -55,11 +55,22 @@ struct Blame::State {
   std::map<Pair, std::uint64_t> read_ns;                           // at the last read(), by asked and culprit
   std::optional<std::chrono::steady_clock::time_point> made_room;  // for those beyond the limits
 
+  std::optional<int> wanted_after;  // of run_after()
+  int after = -1;                   // the one that the program is in
+
+  ~State() { leave(); }
+  void leave();
   int map(bpf_map* of) const { return bpf_map__fd(of); }
   std::optional<std::uint32_t> free_number() const;
   std::vector<std::uint64_t> waited(std::uint32_t number) const;
   void forget_all();
 };
+
+// Ends what run_after() began.
+void Blame::State::leave() {
+  constexpr std::uint32_t kOnly = 0;
+  if (const int map = std::exchange(after, -1); map >= 0) bpf_map_delete_elem(map, &kOnly);
+}
 
 // The lowest number that no question has.
 std::optional<std::uint32_t> Blame::State::free_number() const {
@@ -100,6 +111,8 @@ Result<std::unique_ptr<Blame>> Blame::start(const std::filesystem::path& log_dir
   state->cpus = static_cast<std::uint32_t>(cpus);
   auto loaded = load<bpf_blame>("blame", log_directory, [&](bpf_blame& programs) {
     bpf_map__set_max_entries(programs.maps.cpus, state->cpus);
+    // run_after() does that: ending a hook may take the kernel a moment, in which no switch is seen.
+    bpf_program__set_autoattach(programs.progs.on_switch, false);
   });
   if (!loaded) return model::fail(std::move(loaded.error()));
   state->programs = std::move(*loaded);
@@ -109,6 +122,24 @@ Result<std::unique_ptr<Blame>> Blame::start(const std::filesystem::path& log_dir
   auto attached = attempt("blame", log_directory, [&] { return bpf_blame::attach(state->programs.get()); });
   if (!attached) return model::fail(std::move(attached.error()));
   return std::unique_ptr<Blame>(new Blame(std::move(state)));
+}
+
+Result<void> Blame::run_after(int map) {
+  bpf_link*& own = state_->programs->links.on_switch;
+  bpf_program* program = state_->programs->progs.on_switch;
+  if (std::exchange(state_->wanted_after, map) == map) return {};
+  state_->leave();
+  if (map >= 0) {
+    // Not twice on one switch; a switch that is missed meanwhile is a moment of another's.
+    bpf_link__destroy(std::exchange(own, nullptr));
+    constexpr std::uint32_t kOnly = 0;
+    const int number = bpf_program__fd(program);
+    if (bpf_map_update_elem(map, &kOnly, &number, BPF_ANY) == 0) state_->after = map;
+  }
+  if (state_->after >= 0 || own) return {};
+  own = bpf_program__attach(program);
+  if (own) return {};
+  return model::fail(model::Error::from_errno(-failure(), "attaching blame's hook on the context switch"));
 }
 
 void Blame::ask(const std::vector<AskedGroup>& groups) {

@@ -61,6 +61,10 @@ class Blamer {
   // Call it after read() and the calls of culprit(): forgets all culprits where their tables are half full,
   // and, once a minute, where a cgroup has more below it than are told apart.
   virtual void make_room() = 0;
+  // From the first call, the program on the context switch runs after another one, which has this map
+  // (Counts::after_switch()); by itself where it is -1, or that fails. That costs twice as much, or more.
+  // Error: it does not run at all.
+  virtual model::Result<void> run_after(int map) = 0;
   virtual BlameCost cost() const = 0;
 };
 
@@ -80,6 +84,7 @@ class Blame final : public Blamer {
   std::vector<std::uint64_t> take_waited(std::uint64_t asked) override;
   CulpritGroup culprit(std::uint64_t id) const override;
   void make_room() override;
+  model::Result<void> run_after(int map) override;
   BlameCost cost() const override;
 
  private:

@@ -10,6 +10,7 @@
 #include "events.skel.h"
 #include "model/error.h"
 #include "os/clock.h"
+#include "os/file_descriptor.h"
 
 #include <algorithm>
 #include <bit>
@@ -22,6 +23,7 @@
 #include <string_view>
 #include <utility>
 
+#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -134,6 +136,7 @@ struct Collector::State {
   std::vector<FigureWay> ways;
   std::unique_ptr<Counters> counters;
   std::unique_ptr<Switch> hook;
+  os::FileDescriptor after;  // of each hook
   std::unique_ptr<Walker> walker;
   std::unique_ptr<EventRing> ring;
   Aggregate aggregate;
@@ -152,7 +155,7 @@ struct Collector::State {
 
   Result<void> start_hook(std::uint32_t rows) {
     rows_limit = most_rows(options, counters != nullptr);
-    auto started = Switch::start(std::min(rows, rows_limit), options, counters.get());
+    auto started = Switch::start(std::min(rows, rows_limit), options, counters.get(), after.get());
     if (!started) return model::fail(std::move(started.error()));
     rest();
     hook = std::move(*started);
@@ -319,6 +322,8 @@ Result<std::unique_ptr<Collector>> Collector::start(Options options) {
   state->options = std::move(options);
   auto& ways = state->ways;
 
+  state->after = os::FileDescriptor(bpf_map_create(BPF_MAP_TYPE_PROG_ARRAY, "berth_after",
+                                                   sizeof(std::uint32_t), sizeof(std::uint32_t), 1, nullptr));
   const auto counters = state->open_counters();
   if (auto hook = state->start_hook(rows_for(cgroups)); !hook) {
     return model::fail(hook.error().context("counting at the context switch"));
@@ -395,6 +400,10 @@ void Collector::for_each(const std::function<void(const model::CgroupReading&)>&
 std::size_t Collector::size() const { return state_->aggregate.size(); }
 
 int Collector::events_fd() const { return state_->ring ? state_->ring->fd() : -1; }
+
+int Collector::after_switch() const {
+  return state_->hook && state_->hook->runs_after() ? state_->after.get() : -1;
+}
 
 Collector::Events Collector::take_events() {
   state_->take_events();

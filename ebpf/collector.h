@@ -86,6 +86,9 @@ class Counts {
   virtual model::Result<void> follow_cpus() = 0;
   virtual const model::CgroupReading* find(std::uint64_t id) const = 0;
   virtual int events_fd() const = 0;
+  // A map of one program (BPF_MAP_TYPE_PROG_ARRAY) that runs after the hook on the context switch, the same
+  // for all hooks. -1 where there is no hook.
+  virtual int after_switch() const = 0;
   // Events since the last call, in order. `lost` where there were too many: then look at the tree.
   struct Events {
     std::vector<CgroupEvent> events;
@@ -138,6 +141,7 @@ class Collector final : public Counts {
 
   // Readable when cgroups came or went; -1 where this host has no such events.
   int events_fd() const override;
+  int after_switch() const override;
   Events take_events() override;
 
   Cost cost() const override;

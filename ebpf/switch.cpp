@@ -25,6 +25,7 @@ struct Switch::State {
   std::set<std::uint64_t> keepers;
   std::vector<std::uint64_t> runs;  // by CPU, at the last flush
   bool counted = false;
+  bool runs_after = false;
   MappedArray<berth_row> table;
   MappedArray<berth_counts> counts;
   MappedArray<berth_cpu> per_cpu;
@@ -90,7 +91,7 @@ Switch::Switch(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Switch::~Switch() = default;
 
 Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options& options,
-                                              const Counters* counters) {
+                                              const Counters* counters, int after) {
   auto state = std::make_unique<State>();
   const int cpus = libbpf_num_possible_cpus();
   if (cpus <= 0) return model::fail(model::Error::from_errno(-cpus, "counting the possible CPUs"));
@@ -116,6 +117,7 @@ Result<std::unique_ptr<Switch>> Switch::start(std::uint32_t rows, const Options&
          {programs.maps.counter0, programs.maps.counter1, programs.maps.counter2, programs.maps.counter3}) {
       bpf_map__set_max_entries(set, state->cpus);
     }
+    state->runs_after = after >= 0 && bpf_map__reuse_fd(programs.maps.after, after) == 0;
   });
   if (!loaded) return model::fail(std::move(loaded.error()));
   state->programs = std::move(*loaded);
@@ -223,6 +225,8 @@ void Switch::keep_together(const std::set<std::uint64_t>& cgroups) {
   }
   state_->programs->bss->keeper_count = static_cast<std::uint32_t>(state_->keepers.size());
 }
+
+bool Switch::runs_after() const { return state_->runs_after; }
 
 const model::CpuSet& Switch::cpus() const { return state_->tabled; }
 

@@ -22,10 +22,14 @@ model::CpuSet cpus_to_count(const std::filesystem::path& sys_root);
 // The hook on the context switch and the tables it fills.
 class Switch {
  public:
-  // `rows` of each CPU's table, a power of two. Without `counters` no hardware counter is read.
+  // `rows` of each CPU's table, a power of two. Without `counters` no hardware counter is read. `after` is a
+  // map of one program that runs after the hook, or -1.
   static model::Result<std::unique_ptr<Switch>> start(std::uint32_t rows, const Options& options,
-                                                      const Counters* counters);
+                                                      const Counters* counters, int after);
   ~Switch();
+
+  // Whether the program in `after` runs after the hook.
+  bool runs_after() const;
 
   // Reads these counters from now on, or none. It needs a start() with counters. Earlier counts stay.
   model::Result<void> use(const Counters* counters);

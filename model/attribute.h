@@ -24,7 +24,7 @@ inline constexpr std::array kAttributes{Attribute::cpus,        Attribute::memor
 constexpr std::size_t index_of(Attribute attribute) { return static_cast<std::size_t>(attribute); }
 
 // A workload of a snapshot has these in a map (Workload::others), and the first ones in members of their own.
-// The priority is no workload's, but a group's (BestEffortGroup).
+// The priority is no workload's, but a group's (BestEffortGroup). vCPUs are set for both (OtherGroup).
 constexpr bool is_other(Attribute attribute) { return attribute > Attribute::cpu_idle; }
 
 // The names of an attribute: a row of the table in attribute.cpp.

@@ -97,6 +97,7 @@ struct Explanation {
   std::optional<DecisionExplanation> decision;
   std::optional<WorkloadExplanation> workload;
   std::optional<ApplicationExplanation> application;  // where that was asked for
+  std::optional<WorkloadFinding> other = {};          // of a group of other work: where it may run, and why
 };
 
 // A berth.explain/1 document, on one line without a trailing newline.

@@ -141,6 +141,7 @@ static void fields(FieldWriter& io, const Explanation& explanation) {
   io.nullable("decision", explanation.decision, as::object);
   io.nullable("workload", explanation.workload, as::object);
   io.nullable("application", explanation.application, as::object);
+  io.nullable_if_set("other", explanation.other, as::object);
 }
 
 std::string to_json(const Explanation& explanation) {

@@ -52,6 +52,13 @@ void fields(Io& io, Of<Io, BestEffortPool>& pool) {
 }
 
 template <typename Io>
+void fields(Io& io, Of<Io, OtherWork>& others) {
+  io.required("cpus", others.cpus, as::cpulist);
+  io.required("confined", others.confined, as::list(as::name));
+  io.required("unconfined", others.unconfined, as::list(as::object));
+}
+
+template <typename Io>
 void fields(Io& io, Of<Io, WaitingInstance>& waiting) {
   io.required("runq_latency_s", waiting.runq_latency_s, as::figure);
   io.required("cause", waiting.cause, as::one_of(kWaitCauses, to_string));
@@ -84,6 +91,7 @@ void fields(Io& io, Of<Io, InterferenceFindings>& findings) {
   io.required("unplaceable", findings.unplaceable, as::list(as::object));
   io.optional("best_effort", findings.best_effort, as::object);
   io.optional("unconfined", findings.unconfined, as::list(as::object));
+  io.if_set("others", findings.others, as::object, OtherWork());
   io.optional("waiting", findings.waiting, as::by_name(as::object));
   io.optional("warnings", findings.warnings, as::list(as::object));
   io.if_set("absent_reserved", findings.absent_reserved, as::cpulist);

@@ -19,7 +19,8 @@
 
 namespace berth::model {
 
-// Set an attribute of a workload's cgroup; a priority is a group's (BestEffortGroup).
+// Set an attribute of a workload's cgroup. A priority is a group's (BestEffortGroup), and vCPUs may be
+// (OtherGroup).
 struct Set {
   std::string workload;
   AttributeValue value;
@@ -162,6 +163,14 @@ struct BestEffortPool {
   friend bool operator==(const BestEffortPool&, const BestEffortPool&) = default;
 };
 
+// Work beside all workloads, while an instance owns vCPUs (OtherGroup).
+struct OtherWork {
+  CpuSet cpus;                              // to which it is confined; empty: no instance owns vCPUs
+  std::vector<std::string> confined;        // ids of groups, ascending
+  std::vector<WorkloadFinding> unconfined;  // groups that may run on owned vCPUs, and why; likewise
+  friend bool operator==(const OtherWork&, const OtherWork&) = default;
+};
+
 struct InterferenceFindings {
   std::string weighting;
   std::string search;
@@ -178,6 +187,7 @@ struct InterferenceFindings {
   std::vector<WorkloadFinding> unplaceable;
   BestEffortPool best_effort;
   std::vector<WorkloadFinding> unconfined;  // best-effort ones that cannot be kept off owned vCPUs, and why
+  OtherWork others = {};
   std::map<std::string, WaitingInstance> waiting = {};  // by workload id
   std::vector<ServiceWarning> warnings = {};            // ascending by workload, then by cause
   // Of interference.reserved_cpus: vCPUs that the host does not have, and those that best-effort work runs on

@@ -24,6 +24,13 @@ const BestEffortGroup* find_group(const Snapshot& snapshot, const std::string& i
   return found != snapshot.groups.end() && found->id == id ? &*found : nullptr;
 }
 
+const OtherGroup* find_other(const Snapshot& snapshot, const std::string& id) {
+  const auto found =
+      std::lower_bound(snapshot.others.begin(), snapshot.others.end(), id,
+                       [](const OtherGroup& it, const std::string& key) { return it.id < key; });
+  return found != snapshot.others.end() && found->id == id ? &*found : nullptr;
+}
+
 const BestEffortGroup* group_of(const Snapshot& snapshot, const std::string& workload) {
   if (snapshot.groups.empty()) return nullptr;
   for (std::string path = workload; !path.empty(); path = parent_path(path)) {

@@ -144,6 +144,19 @@ struct BestEffortGroup {
   friend bool operator==(const BestEffortGroup&, const BestEffortGroup&) = default;
 };
 
+// A cgroup of the highest in which no workload is, nor anything that berth never confines
+// (docs/decisions/pinning.md, other work). Only root can make, name and pin one.
+struct OtherGroup {
+  std::string id;                              // its path
+  std::uint64_t cgroup_id = 0;                 // likewise; 0 in a document
+  std::optional<CpuSet> held = {};             // the vCPUs to which berth confined it
+  std::optional<CpuSet> allowed_cpus = {};     // as of a workload
+  std::optional<double> changed_at = {};       // epoch seconds of berth's last change, while it holds one
+  std::optional<std::string> left_alone = {};  // why berth does not confine it
+
+  friend bool operator==(const OtherGroup&, const OtherGroup&) = default;
+};
+
 // The host as one tick saw it; policies read nothing else.
 struct Snapshot {
   std::string host;
@@ -159,6 +172,7 @@ struct Snapshot {
   std::map<std::string, ServiceProfile> services;
   std::vector<Workload> workloads;                        // ascending by id
   std::vector<BestEffortGroup> groups = {};               // likewise
+  std::vector<OtherGroup> others = {};                    // likewise; empty if no service may own vCPUs
   std::map<int, BestEffortCores> best_effort_cores = {};  // of the last plan, by domain id
   std::vector<PendingWorkload> pending;
   std::vector<SparkApp> spark_apps;
@@ -183,6 +197,7 @@ const Workload* find_workload(const Snapshot& snapshot, const std::string& id);
 Workload* find_workload(Snapshot& snapshot, const std::string& id);
 // Likewise; groups ascend by id.
 const BestEffortGroup* find_group(const Snapshot& snapshot, const std::string& id);
+const OtherGroup* find_other(const Snapshot& snapshot, const std::string& id);
 // The group that the workload is in, or is; nullptr where it is in none.
 const BestEffortGroup* group_of(const Snapshot& snapshot, const std::string& workload);
 // nullopt: the usual one.

@@ -145,6 +145,17 @@ void check_snapshot(const Snapshot& snapshot, ReadContext& context) {
   Ids<std::string> group_ids(context, "another group");
   for (std::size_t index = 0; index < snapshot.groups.size(); ++index)
     group_ids.add(snapshot.groups[index].id, groups, index);
+  const std::string others = "$.others";
+  Ids<std::string> other_ids(context, "another cgroup");
+  for (std::size_t index = 0; index < snapshot.others.size(); ++index) {
+    const OtherGroup& other = snapshot.others[index];
+    other_ids.add(other.id, others, index);
+    // A plan names both kinds alike.
+    if (ids.has(other.id))
+      context.fail(fmt::format("{}[{}].id", others, index), in_quotes(other.id) + " is a workload");
+    if (other.held && other.held->empty())
+      context.fail(fmt::format("{}[{}].held", others, index), "it names no vCPU");
+  }
   for (std::size_t index = 0; index < snapshot.topology.gpus().size(); ++index) {
     const Gpu& gpu = snapshot.topology.gpus()[index];
     if (gpu.holder && !ids.has(*gpu.holder))

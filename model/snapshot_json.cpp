@@ -86,6 +86,8 @@ Result<ParsedSnapshot> read_snapshot(std::string_view text, const TopologyResolv
             [](const Workload& a, const Workload& b) { return a.id < b.id; });
   std::sort(parsed.snapshot.groups.begin(), parsed.snapshot.groups.end(),
             [](const BestEffortGroup& a, const BestEffortGroup& b) { return a.id < b.id; });
+  std::sort(parsed.snapshot.others.begin(), parsed.snapshot.others.end(),
+            [](const OtherGroup& a, const OtherGroup& b) { return a.id < b.id; });
   parsed.warnings = context.take_warnings();
   return parsed;
 }

@@ -135,6 +135,15 @@ void fields(Io& io, Of<Io, BestEffortGroup>& group) {
   io.if_set("fixed", group.fixed, as::flag);
 }
 
+template <typename Io>
+void fields(Io& io, Of<Io, OtherGroup>& group) {
+  io.required("id", group.id, as::name);
+  io.nullable_if_set("held", group.held, as::cpulist);
+  io.nullable_if_set("allowed_cpus", group.allowed_cpus, as::cpulist);
+  io.nullable_if_set("changed_at", group.changed_at, as::time);
+  io.nullable_if_set("left_alone", group.left_alone, as::text);
+}
+
 // The members before "topology".
 template <typename Io>
 void past_fields(Io& io, Of<Io, Snapshot>& snapshot) {
@@ -160,6 +169,7 @@ void present_fields(Io& io, Of<Io, Snapshot>& snapshot, double samples_since = -
   io.optional("services", snapshot.services, as::by_name(as::object));
   io.required("workloads", snapshot.workloads, WorkloadsSince{samples_since});
   io.if_set("best_effort_groups", snapshot.groups, as::list(as::object));
+  io.if_set("others", snapshot.others, as::list(as::object));
   io.optional("pending", snapshot.pending, as::list(as::object));
   io.optional("spark_apps", snapshot.spark_apps, as::list(as::object));
 }

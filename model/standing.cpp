@@ -60,6 +60,18 @@ class Over {
   const HeldLimit& held_;
 };
 
+// The values that groups would hold.
+template <typename Value, typename Group>
+void put_on_groups(const std::map<std::string, HeldAttribute>& held, std::vector<Group>& groups) {
+  if (held.empty()) return;
+  for (Group& group : groups) {
+    const auto known = held.find(group.id);
+    if (known == held.end()) continue;
+    group.held = std::get<Value>(known->second.value);
+    if (known->second.held.changed_at > 0) group.changed_at = known->second.held.changed_at;
+  }
+}
+
 }  // namespace
 
 RunId run_of(const Workload& workload) {
@@ -93,6 +105,12 @@ Standing standing_in(const Snapshot& recorded) {
     standing.groups.emplace(
         group.id, HeldAttribute{*group.held, HeldLimit{.since = changed_at, .changed_at = changed_at}});
   }
+  for (const OtherGroup& group : recorded.others) {
+    if (!group.held) continue;
+    const double changed_at = group.changed_at.value_or(0);
+    standing.others.emplace(
+        group.id, HeldAttribute{*group.held, HeldLimit{.since = changed_at, .changed_at = changed_at}});
+  }
   return standing;
 }
 
@@ -115,13 +133,8 @@ void put_on(const Standing& standing, Snapshot& snapshot) {
     if (memory.evicted_at) workload.evicted_at = memory.evicted_at;
     if (memory.held.contains(Attribute::cpus)) workload.shares = standing.sharing.contains(workload.id);
   }
-  if (standing.groups.empty()) return;
-  for (BestEffortGroup& group : snapshot.groups) {
-    const auto held = standing.groups.find(group.id);
-    if (held == standing.groups.end()) continue;
-    group.held = std::get<LowPriority>(held->second.value);
-    if (held->second.held.changed_at > 0) group.changed_at = held->second.held.changed_at;
-  }
+  put_on_groups<LowPriority>(standing.groups, snapshot.groups);
+  put_on_groups<CpuSet>(standing.others, snapshot.others);
 }
 
 OriginalLimits limits_of_owner(const Workload& workload) {
@@ -148,6 +161,10 @@ void take_off(Snapshot& snapshot) {
     workload.evicted_at.reset();
   }
   for (BestEffortGroup& group : snapshot.groups) {
+    group.held.reset();
+    group.changed_at.reset();
+  }
+  for (OtherGroup& group : snapshot.others) {
     group.held.reset();
     group.changed_at.reset();
   }
@@ -187,6 +204,7 @@ void forget_held(Standing& standing) {
     memory.evicted_at.reset();
   }
   standing.groups.clear();
+  standing.others.clear();
 }
 
 }  // namespace berth::model

@@ -65,7 +65,8 @@ struct Standing {
   std::map<std::string, RunMemory> runs;  // by workload id; runs that policies found something of
   // By id of a best-effort group: its priority, as RunMemory::held.
   std::map<std::string, HeldAttribute> groups;
-  std::optional<double> straggler_seen_at;  // epoch seconds of the last tick that found any straggler
+  std::map<std::string, HeldAttribute> others;  // by id of an other group: its vCPUs, likewise
+  std::optional<double> straggler_seen_at;      // epoch seconds of the last tick that found any straggler
   // Ids of services without vCPUs of their own by the last plan: their pins are shared.
   std::set<std::string> sharing;
   std::map<int, BestEffortCores> best_effort_cores;  // by domain id

@@ -61,6 +61,7 @@ void host_members(Io& io) {
   io.member("memory", &Snapshot::memory, as::object);
   io.member("services", &Snapshot::services, as::by_name(as::object));
   io.member("best_effort_groups", &Snapshot::groups, as::list(as::object));
+  io.member("others", &Snapshot::others, as::list(as::object));
   io.member("pending", &Snapshot::pending, as::list(as::object));
   io.member("spark_apps", &Snapshot::spark_apps, as::list(as::object));
 }

@@ -12,13 +12,26 @@ namespace berth::policies {
 
 namespace {
 
-enum class Phase { evict, end_burst, lower, exchange, priority, leave, gain, memory, raise, advertise };
+enum class Phase {
+  evict,
+  end_burst,
+  lower,
+  exchange,
+  priority,
+  leave,
+  others,
+  gain,
+  memory,
+  raise,
+  advertise
+};
 
 Phase phase_of(const model::Action& action, const model::Workload* workload) {
   if (std::holds_alternative<model::Evict>(action.what)) return Phase::evict;
   // Of a group. A user can make thousands of those, so services' pins come before.
   if (action.attribute() == model::Attribute::cpu_idle) return Phase::priority;
-  if (workload == nullptr) return Phase::advertise;
+  if (workload == nullptr)
+    return action.attribute() == model::Attribute::cpus ? Phase::others : Phase::advertise;
   // The kernel takes no quota below the burst.
   if (action.gives_back(model::Attribute::cpu_burst)) return Phase::end_burst;
   if (const auto limit = limit_change(action, *workload))

@@ -28,6 +28,8 @@ void forget_ended_runs(model::Standing& standing, const Snapshot& snapshot) {
   });
   std::erase_if(standing.groups,
                 [&](const auto& item) { return find_group(snapshot, item.first) == nullptr; });
+  std::erase_if(standing.others,
+                [&](const auto& item) { return find_other(snapshot, item.first) == nullptr; });
 }
 
 RunMemory& memory_of(model::Standing& standing, const Workload& workload) {
@@ -124,18 +126,17 @@ void hold(model::Standing& standing, const Workload& workload, const model::Plan
   memory_of(standing, workload).held.insert_or_assign(attribute, model::HeldAttribute{value, limit});
 }
 
-void take_priority(model::Standing& standing, const Snapshot& snapshot, const model::Plan& plan,
-                   const std::string& id, const model::Action& action) {
-  if (find_group(snapshot, id) == nullptr) return;
-  const auto* wanted = action.sets<model::LowPriority>();
-  if (wanted == nullptr) {
-    standing.groups.erase(id);
+// Of a group: of best-effort work, or of other work. `held`: what these hold.
+void take_change(std::map<std::string, model::HeldAttribute>& held, const model::Plan& plan,
+                 const std::string& id, const model::Action& action) {
+  const auto* set = std::get_if<model::Set>(&action.what);
+  if (set == nullptr) {
+    held.erase(id);
     return;
   }
-  const auto known = standing.groups.find(id);
-  const double since = known != standing.groups.end() ? known->second.held.since : plan.time;
-  standing.groups.insert_or_assign(id,
-                                   model::HeldAttribute{*wanted, {.since = since, .changed_at = plan.time}});
+  const auto known = held.find(id);
+  const double since = known != held.end() ? known->second.held.since : plan.time;
+  held.insert_or_assign(id, model::HeldAttribute{set->value, {.since = since, .changed_at = plan.time}});
 }
 
 // Takes what the plan would hold and end, if it were carried out.
@@ -143,11 +144,16 @@ void take_actions(model::Standing& standing, const Snapshot& snapshot, const mod
   for (const model::Action& action : plan.actions) {
     const std::string* id = action.workload();
     if (id != nullptr && action.attribute() == model::Attribute::cpu_idle) {
-      take_priority(standing, snapshot, plan, *id, action);
+      if (find_group(snapshot, *id) != nullptr) take_change(standing.groups, plan, *id, action);
       continue;
     }
     const Workload* workload = id != nullptr ? find_workload(snapshot, *id) : nullptr;
-    if (workload == nullptr) continue;  // an advertisement, or a pending one
+    if (workload == nullptr) {  // other work, an advertisement, or a pending one
+      if (id != nullptr && action.attribute() == model::Attribute::cpus &&
+          find_other(snapshot, *id) != nullptr)
+        take_change(standing.others, plan, *id, action);
+      continue;
+    }
     if (const auto* set = std::get_if<model::Set>(&action.what)) {
       hold(standing, *workload, plan, set->value);
     } else if (const auto* back = std::get_if<model::GiveBack>(&action.what)) {

@@ -65,6 +65,14 @@ std::uint64_t taking_limit(const model::Action& action, Precedence precedence) {
   return precedence == Precedence::reclaim && high != nullptr ? high->bytes.value_or(0) : 0;
 }
 
+bool is_known(const model::Snapshot& snapshot, const WorkloadIndex& workloads, const model::Action& action) {
+  const std::string* id = action.workload();
+  if (id == nullptr) return true;
+  if (action.attribute() == model::Attribute::cpu_idle) return find_group(snapshot, *id) != nullptr;
+  if (workloads.find(action) != nullptr) return true;
+  return action.attribute() == model::Attribute::cpus && find_other(snapshot, *id) != nullptr;
+}
+
 // Evictions in the order of the proposals, then all others by target.
 std::vector<model::Action> strongest_per_target(const model::Snapshot& snapshot,
                                                 const WorkloadIndex& workloads,
@@ -77,10 +85,7 @@ std::vector<model::Action> strongest_per_target(const model::Snapshot& snapshot,
   std::map<Target, std::size_t> chosen;
   for (std::size_t i = 0; i < proposals.size(); ++i) {
     const model::Action& action = proposals[i];
-    const bool known = action.attribute() == model::Attribute::cpu_idle
-                           ? find_group(snapshot, *action.workload()) != nullptr
-                           : action.workload() == nullptr || workloads.find(action) != nullptr;
-    if (!known) continue;
+    if (!is_known(snapshot, workloads, action)) continue;
     const auto [held, added] = chosen.try_emplace(target_of(action), i);
     if (!added && rank(action) < rank(proposals[held->second])) held->second = i;
   }
@@ -128,9 +133,9 @@ bool changes(const LimitChange& limit, double min_change) {
 }
 
 bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
+  if (const auto* cpus = action.sets<model::CpuSet>(); cpus != nullptr && cpus->empty()) return false;
   if (workload == nullptr) return true;
   if (const auto limit = limit_change(action, *workload)) return changes(*limit, min_change);
-  if (const auto* cpus = action.sets<model::CpuSet>(); cpus != nullptr && cpus->empty()) return false;
   const auto attribute = action.attribute();
   if (!attribute || *attribute == model::Attribute::cpu_idle) return true;  // a group's
   const auto present = value_in(*workload, *attribute);
@@ -172,25 +177,27 @@ class CoolDown {
 };
 
 // Drops moves within the cool-down. Then drops each latency-sensitive pin that needs the vCPUs kept so.
-// Pins of best-effort work, and of services that share vCPUs as well, stay off them.
+// Pins of all others stay off them.
 void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
                 const PolicySettings& settings, const std::set<std::string>& sharing,
                 std::vector<model::Action>& actions) {
   const auto moves = [](const model::Action& it) { return it.sets<model::CpuSet>() != nullptr; };
   if (std::none_of(actions.begin(), actions.end(), moves)) return;
   CoolDown cool_down(snapshot, settings, sharing);
-  const auto shares = [&](const model::Workload& workload) {
-    return workload.workload_class == model::WorkloadClass::best_effort || sharing.contains(workload.id);
+  // nullptr: other work.
+  const auto shares = [&](const model::Workload* workload) {
+    return workload == nullptr || workload->workload_class == model::WorkloadClass::best_effort ||
+           sharing.contains(workload->id);
   };
   model::CpuSet kept;
   const auto drop_if = [&](auto must_stay) {
     return std::erase_if(actions, [&](const model::Action& action) {
              const auto* cpus = action.sets<model::CpuSet>();
              if (cpus == nullptr) return false;
-             const model::Workload& workload = *workloads.find(action);
+             const model::Workload* workload = workloads.find(action);
              if (shares(workload)) return false;
-             if (!must_stay(workload, *cpus)) return false;
-             kept |= workload.cpus;
+             if (!must_stay(*workload, *cpus)) return false;
+             kept |= workload->cpus;
              return true;
            }) > 0;
   };
@@ -205,7 +212,7 @@ void hold_moves(const model::Snapshot& snapshot, const WorkloadIndex& workloads,
   if (kept.empty()) return;
   for (model::Action& action : actions) {
     auto* cpus = action.sets<model::CpuSet>();
-    if (cpus != nullptr && shares(*workloads.find(action))) *cpus -= kept;
+    if (cpus != nullptr && shares(workloads.find(action))) *cpus -= kept;
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "policies/explain.h"
 
+#include "model/path.h"
 #include "policies/level.h"
 #include "policies/share.h"
 #include "policies/usage.h"
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 namespace berth::policies {
 
@@ -137,6 +140,26 @@ void add_payers(const model::Snapshot& snapshot, const InterferenceSettings& set
   }
 }
 
+// Of a group of other work. nullopt also if no instance owns vCPUs.
+std::optional<model::WorkloadFinding> explain_other(const model::Snapshot& snapshot, const model::Plan& plan,
+                                                    const std::string& subject) {
+  if (!plan.findings.interference) return std::nullopt;
+  const model::OtherWork& others = plan.findings.interference->others;
+  for (const model::WorkloadFinding& left : others.unconfined) {
+    if (model::names(subject, left.workload))
+      return model::WorkloadFinding{left.workload, "it may run on vCPUs that instances own: " + left.reason};
+  }
+  for (const std::string& id : others.confined) {
+    if (!model::names(subject, id)) continue;
+    const model::OtherGroup* group = find_other(snapshot, id);
+    const bool stands = group != nullptr && group->held;
+    return model::WorkloadFinding{
+        id, fmt::format("no rule names it, so it is kept off vCPUs that instances own: it {} {}",
+                        stands ? "may use" : "is to use", (stands ? *group->held : others.cpus).to_string())};
+  }
+  return std::nullopt;
+}
+
 std::optional<model::ApplicationExplanation> explain_application(const model::EvictionFindings& findings,
                                                                  const std::string& id) {
   auto figures = value_for(findings.apps, id);
@@ -200,6 +223,8 @@ model::Explanation explain(const model::Snapshot& snapshot, const model::Plan& p
   if (explanation.workload) return explanation;
   if (plan.findings.eviction) explanation.application = explain_application(*plan.findings.eviction, subject);
   if (explanation.application) return explanation;
+  explanation.other = explain_other(snapshot, plan, subject);
+  if (explanation.other) return explanation;
   for (const model::Action& action : plan.actions) {
     if (action.decision != subject) continue;
     explanation.decision = model::DecisionExplanation{

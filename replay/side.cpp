@@ -47,6 +47,8 @@ Values values_of(const model::Action& action, const model::Snapshot& seen, const
     const std::string back = *attribute == model::Attribute::cpus ? "" : "as before";
     if (*attribute == model::Attribute::cpu_idle)
       return {priority_now(seen, *action.workload()), set != nullptr ? text_of(set->value) : back};
+    if (const auto* other = find_other(seen, *action.workload()); other != nullptr && workload == nullptr)
+      return {other->held ? text_of(*other->held) : "", set != nullptr ? text_of(set->value) : back};
     return {workload != nullptr ? words_now(*workload, *attribute) : "",
             set != nullptr ? text_of(set->value) : back};
   }

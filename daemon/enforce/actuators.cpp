@@ -29,14 +29,17 @@ std::string reason_of(Actuators::Units units) {
 
 }  // namespace
 
-Actuators::Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::path& sys_root,
-                     std::unique_ptr<cgroup::UndoJournal> journal,
-                     std::unique_ptr<cgroup::SystemdOwner> systemd, std::string without_systemd)
+Actuators::Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::path& runtime_dir,
+                     const std::filesystem::path& sys_root, std::unique_ptr<cgroup::UndoJournal> journal,
+                     std::unique_ptr<cgroup::SystemdOwner> systemd, Units units)
     : journal_(std::move(journal)),
       direct_(hierarchy.root, sys_root),
       systemd_(std::move(systemd)),
-      systemd_capability_{"systemd", false, std::move(without_systemd)},
-      writer_(hierarchy.root, *journal_, direct_, systemd_.get()) {
+      systemd_capability_{"systemd", false, reason_of(units)},
+      writer_(hierarchy.root, *journal_, direct_, systemd_.get()),
+      // irqbalance is this host's.
+      interrupts_(*journal_, os::interrupts_directory(hierarchy.proc_root, runtime_dir),
+                  units == Units::directly_in_other_tree ? "" : os::Irqbalance::kDirectory, sys_root) {
   greet_systemd();
 }
 
@@ -58,7 +61,7 @@ model::Result<std::unique_ptr<Actuators>> Actuators::open(const cgroup::Hierarch
     systemd = std::make_unique<cgroup::SystemdOwner>(std::move(options));
   }
   return std::unique_ptr<Actuators>(
-      new Actuators(hierarchy, sys_root, std::move(*journal), std::move(systemd), reason_of(units)));
+      new Actuators(hierarchy, runtime_dir, sys_root, std::move(*journal), std::move(systemd), units));
 }
 
 void Actuators::greet_systemd() {
@@ -72,6 +75,7 @@ void Actuators::greet_systemd() {
 
 void Actuators::be_patient() {
   if (systemd_) systemd_->be_patient();
+  interrupts_.be_patient();
 }
 
 }  // namespace berth::daemon

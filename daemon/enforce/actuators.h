@@ -3,6 +3,7 @@
 
 #include "cgroup/direct_owner.h"
 #include "cgroup/hierarchy.h"
+#include "cgroup/interrupt_writer.h"
 #include "cgroup/scope_maker.h"
 #include "cgroup/systemd_owner.h"
 #include "cgroup/undo_journal.h"
@@ -29,6 +30,7 @@ class Actuators {
                                                         const std::filesystem::path& sys_root, Units units);
 
   cgroup::Writer& writer() { return writer_; }
+  cgroup::InterruptWriter& interrupts() { return interrupts_; }
   const cgroup::UndoJournal& journal() const { return *journal_; }
   // nullptr where units are not stopped through systemd, but by signals.
   cgroup::UnitStopper* units() { return systemd_.get(); }
@@ -42,15 +44,16 @@ class Actuators {
   void be_patient();
 
  private:
-  Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::path& sys_root,
-            std::unique_ptr<cgroup::UndoJournal> journal, std::unique_ptr<cgroup::SystemdOwner> systemd,
-            std::string without_systemd);
+  Actuators(const cgroup::Hierarchy& hierarchy, const std::filesystem::path& runtime_dir,
+            const std::filesystem::path& sys_root, std::unique_ptr<cgroup::UndoJournal> journal,
+            std::unique_ptr<cgroup::SystemdOwner> systemd, Units units);
 
   std::unique_ptr<cgroup::UndoJournal> journal_;
   cgroup::DirectOwner direct_;
   std::unique_ptr<cgroup::SystemdOwner> systemd_;
   model::Capability systemd_capability_;
   cgroup::Writer writer_;
+  cgroup::InterruptWriter interrupts_;
 };
 
 }  // namespace berth::daemon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/enforce/enforcer.h"
 
+#include "model/path.h"
+
 #include <iterator>
 #include <set>
 #include <utility>
@@ -30,7 +32,8 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
   for (const Attribute attribute : model::kAttributes) {
     if (attribute == Attribute::cpu_idle) continue;  // of groups, see release_former_groups()
     for (auto& [id, held] : holdings_.of(attribute)) {
-      if (attribute == Attribute::cpus && grounds_.contains(id)) continue;
+      // See confine_grounds() and release_former_others().
+      if (attribute == Attribute::cpus && (grounds_.contains(id) || is_other(id))) continue;
       const auto run = run_of(id);
       if (run == held.cgroup_id) continue;
       if (run != 0 && has_kept(found.at(id), held.value)) {
@@ -50,7 +53,9 @@ std::vector<LogEntry> Enforcer::follow(const Found& found, double now) {
     it = left_alone_.erase(it);
   }
   std::erase_if(refused_, [&](const auto& item) {
-    return item.first.second != Attribute::cpu_idle && run_of(item.first.first) != item.second;
+    const auto& [id, attribute] = item.first;
+    const bool of_group = attribute == Attribute::cpu_idle || (attribute == Attribute::cpus && is_other(id));
+    return !of_group && run_of(id) != item.second;
   });
   std::erase_if(confined_at_, [&](const auto& item) {
     return !refused_.contains({item.first, Attribute::cpus});
@@ -170,6 +175,44 @@ void Enforcer::release_former_groups(const Groups& groups, std::chrono::steady_c
   }
 }
 
+void Enforcer::release_former_others(const Found& found, const Others& others,
+                                     std::chrono::steady_clock::time_point deadline, double now,
+                                     std::vector<LogEntry>& entries) {
+  const auto lies_in = [](const auto& groups, const std::string& id) {
+    const auto below = groups.lower_bound(id + '/');
+    return below != groups.end() && model::is_within(below->first, id);
+  };
+  const auto run_of = [&others](const std::string& id) {
+    const auto group = others.find(id);
+    return group == others.end() ? 0 : group->second.target.cgroup->id();
+  };
+  auto& pins = holdings_.of(Attribute::cpus);
+  for (auto at = others_.begin(); at != others_.end();) {
+    const std::string id = *at++;
+    const std::uint64_t run = run_of(id);
+    const auto refusal = refused_.find({id, Attribute::cpus});
+    if (refusal != refused_.end() && refusal->second != run) refused_.erase(refusal);
+    const auto held = pins.find(id);
+    // A group that has become the outermost one of a user, with best-effort work that is confined there.
+    if (held == pins.end() || grounds_.contains(id)) {
+      const Key key(id, Attribute::cpus);
+      if (!refused_.contains(key) && !attempts_.contains(key)) others_.erase(id);
+      continue;
+    }
+    if (run == held->second.cgroup_id) continue;
+    if (run != 0 && has_kept(others.at(id).target, held->second.value)) {
+      held->second.cgroup_id = run;
+      continue;
+    }
+    // What lies in it now is to get vCPUs in this tick. Only root can have named that.
+    const bool waited_for = lies_in(found, id) || lies_in(others, id);
+    if (!waited_for && std::chrono::steady_clock::now() >= deadline) continue;
+    release(id, Attribute::cpus, now,
+            run == 0 ? "it has ended, or something in it must not be confined" : "it was made anew", entries);
+    if (!attempts_.contains({id, Attribute::cpus})) others_.erase(id);
+  }
+}
+
 void Enforcer::take_over(const std::vector<cgroup::UndoRecord>& records) {
   for (const auto& record : records) attempts_.try_emplace({record.path, record.attribute()}, 1);
 }
@@ -184,6 +227,17 @@ void Enforcer::leave_alone(const std::string& id, LeftAlone why, double now, std
     }
   }
   left_alone_.insert_or_assign(id, std::move(why));
+}
+
+// Whether a group of other work above it lacks some of the vCPUs. It gets its own back later, or others.
+bool Enforcer::withheld_by_other(const std::string& id, const model::CpuSet& cpus) const {
+  for (std::string path(model::parent_path(id)); !path.empty(); path = model::parent_path(path)) {
+    if (!is_other(path)) continue;
+    const Held* held = find_held(holdings_.of(Attribute::cpus), path);
+    if (held != nullptr ? !cpus.is_subset_of(held->cpus()) : attempts_.contains({path, Attribute::cpus}))
+      return true;
+  }
+  return false;
 }
 
 void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, const model::Error& error,
@@ -211,7 +265,7 @@ void Enforcer::fail(const cgroup::FoundWorkload& target, Attribute attribute, co
     cannot_hold(target, attribute, time, error.message(), false, entries);
     return;
   }
-  if (attribute == Attribute::cpus) {
+  if (attribute == Attribute::cpus && !is_other(id)) {
     leave_alone(id, LeftAlone{target.cgroup->id(), LeftAlone::Cause::error, error.message(), attribute, {}},
                 time, entries);
     return;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,7 @@ class Enforcer {
  public:
   using Found = std::map<std::string, cgroup::FoundWorkload>;
   using Groups = BestEffortGroups::Groups;
+  using Others = OtherGroups::Groups;
 
   static constexpr double kRemembered_s = 600;
 
@@ -65,7 +67,7 @@ class Enforcer {
   // Finds values that another program changed since berth wrote them, and reacts as `on_foreign` says.
   // `readings` are this tick's.
   std::vector<LogEntry> check(const Observer::Readings& readings, const Found& found, const Groups& groups,
-                              config::ForeignWriter on_foreign, double now);
+                              const Others& others, config::ForeignWriter on_foreign, double now);
 
   // Gives back the limits and the priority of a workload that another program's vCPUs exempt: no plan has
   // them any more. Pins and memory nodes go by the plan. Call it before the plan is made.
@@ -78,11 +80,12 @@ class Enforcer {
   // control files are root's. That group has the vCPUs of all pins in it.
   //
   // vCPUs are not handed out while a latency-sensitive workload, whose move failed, still holds them. A limit
-  // that returns to its original is put back, so that no trace of it is left. First of all, cgroups that are
-  // no groups of best-effort work any more get their priority back, in a part of `budget`. Changes whose
-  // outcome is unknown are put back if a whole plan does not have them.
+  // that returns to its original is put back, so that no trace of it is left. First of all, in a
+  // part of `budget`, former groups get back what they had: of other work the vCPUs, so that a workload in
+  // them may get any, and of best-effort work the priority. Changes whose outcome is unknown are put back if
+  // a whole plan does not have them.
   std::vector<LogEntry> apply(const model::Plan& plan, const model::Snapshot& snapshot, const Found& found,
-                              const Groups& groups, std::chrono::milliseconds budget,
+                              const Groups& groups, const Others& others, std::chrono::milliseconds budget,
                               Extent extent = Extent::whole);
 
   // Puts back what an earlier berthd changed and could not restore, as soon as that succeeds.
@@ -101,6 +104,14 @@ class Enforcer {
   // Begins none after `deadline`: a user can make thousands at once.
   void release_former_groups(const Groups& groups, std::chrono::steady_clock::time_point deadline, double now,
                              std::vector<LogEntry>& entries);
+  // The same of other work, and of its vCPUs. Those with something of `found` or `others` in them do not
+  // wait.
+  void release_former_others(const Found& found, const Others& others,
+                             std::chrono::steady_clock::time_point deadline, double now,
+                             std::vector<LogEntry>& entries);
+  // Whether the vCPUs of this id are those of a group of other work.
+  bool is_other(const std::string& id) const { return others_.contains(id); }
+  bool withheld_by_other(const std::string& id, const model::CpuSet& cpus) const;
   bool has_kept(const cgroup::FoundWorkload& target, const cgroup::Value& value) const;
   void settle(std::vector<LogEntry>& entries, double now);
   void release(const std::string& id, model::Attribute attribute, double now, const std::string& reason,
@@ -122,7 +133,7 @@ class Enforcer {
 
   // enforcer_foreign.cpp: values that another program changed.
   void take_up_again(const Observer::Readings& readings, double now, std::vector<LogEntry>& entries);
-  void take_up_priority(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now);
+  bool take_up(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now);
   void judge_value(const cgroup::FoundWorkload& target, const cgroup::Value& current,
                    config::ForeignWriter on_foreign, double now, std::vector<LogEntry>& entries);
   void found_foreign(const cgroup::FoundWorkload& target, model::Attribute attribute,
@@ -147,6 +158,7 @@ class Enforcer {
   LeftAloneWorkloads left_alone_;
   RefusedLimits refused_;
   std::map<Key, std::uint32_t> attempts_;  // failed ones since the last success
+  std::set<std::string> others_;           // groups of other work with vCPUs that are held or refused
   // Best-effort workloads whose own group refuses pins, by id: the outermost group of their user.
   std::map<std::string, std::string> confined_at_;
   std::map<std::string, cgroup::FoundWorkload> grounds_;  // by path: those that have pins

@@ -54,18 +54,22 @@ struct Enforcer::Batch {
 bool Enforcer::is_late(const Batch& batch) { return std::chrono::steady_clock::now() >= batch.deadline; }
 
 std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snapshot& snapshot,
-                                      const Found& found, const Groups& groups,
+                                      const Found& found, const Groups& groups, const Others& others,
                                       std::chrono::milliseconds budget, Extent extent) {
   const auto start = std::chrono::steady_clock::now();
   Batch batch{plan, snapshot, start + budget};
-  release_former_groups(groups, start + budget / kPartForFormerGroups, plan.time, batch.finished);
+  release_former_others(found, others, start + budget / kPartForFormerGroups, plan.time, batch.finished);
+  release_former_groups(groups, start + 2 * budget / kPartForFormerGroups, plan.time, batch.finished);
   const auto find_target = [&](const model::Action& action) -> const cgroup::FoundWorkload* {
     if (action.attribute() == Attribute::cpu_idle) {
       const auto group = groups.find(*action.workload());
       return group == groups.end() ? nullptr : &group->second.target;
     }
-    const auto workload = found.find(*action.workload());
-    return workload == found.end() ? nullptr : &workload->second;
+    if (const auto workload = found.find(*action.workload()); workload != found.end())
+      return &workload->second;
+    if (action.attribute() != Attribute::cpus) return nullptr;
+    const auto other = others.find(*action.workload());
+    return other == others.end() ? nullptr : &other->second.target;
   };
   for (const auto& action : plan.actions) {
     const auto* id = action.workload();
@@ -80,6 +84,10 @@ std::vector<LogEntry> Enforcer::apply(const model::Plan& plan, const model::Snap
     }
     const auto attribute = action.attribute();
     const auto* cpus = action.sets<CpuSet>();
+    if (attribute == Attribute::cpus && !found.contains(*id)) {
+      if (grounds_.contains(*id)) continue;
+      others_.insert(*id);
+    }
     if (cpus != nullptr && confined_at_.contains(*id)) {
       pin_at_ground(*target, *cpus, entry_of(action, plan.time, kEnforce), batch.finished);
     } else if (cpus != nullptr) {
@@ -179,7 +187,11 @@ void Enforcer::take_result(const cgroup::Request& request, const cgroup::SetResu
     if (attribute == Attribute::cpus && before != nullptr && owns_vcpus(batch.snapshot, id)) {
       batch.stuck |= before->cpus();
     }
-    fail(target, attribute, result.error(), std::move(entry), batch.finished);
+    const auto* cpus = std::get_if<CpuSet>(&request.value);
+    const bool withheld = cpus != nullptr && withheld_by_other(id, *cpus);
+    fail(target, attribute,
+         withheld ? model::Error(ErrorKind::transient, result.error().message()) : result.error(),
+         std::move(entry), batch.finished);
     return;
   }
   attempts_.erase({id, attribute});

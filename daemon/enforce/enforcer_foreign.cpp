@@ -38,12 +38,20 @@ bool is_set_up(const cgroup::FoundWorkload& target, Attribute attribute, const H
 }  // namespace
 
 std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const Found& found,
-                                      const Groups& groups, config::ForeignWriter on_foreign, double now) {
+                                      const Groups& groups, const Others& others,
+                                      config::ForeignWriter on_foreign, double now) {
   std::vector<LogEntry> entries;
+  for (const auto& [id, group] : others) {
+    if (!group.cpus || grounds_.contains(id)) continue;
+    const Held* held = find_held(holdings_.of(Attribute::cpus), id);
+    if (held == nullptr && take_up(group.target, *group.cpus, now)) others_.insert(id);
+    if (held == nullptr || !is_other(id) || held->cgroup_id != group.target.cgroup->id()) continue;
+    judge_value(group.target, *group.cpus, on_foreign, now, entries);
+  }
   for (const auto& [id, group] : groups) {
     if (!group.priority) continue;
     const Held* held = find_held(holdings_.of(Attribute::cpu_idle), id);
-    if (held == nullptr) take_up_priority(group.target, *group.priority, now);
+    if (held == nullptr) take_up(group.target, *group.priority, now);
     if (held == nullptr || held->cgroup_id != group.target.cgroup->id()) continue;
     judge_value(group.target, *group.priority, on_foreign, now, entries);
   }
@@ -72,15 +80,15 @@ std::vector<LogEntry> Enforcer::check(const Observer::Readings& readings, const 
   return entries;
 }
 
-// A write whose outcome was not known has been done since: else it would look like the owner's.
-void Enforcer::take_up_priority(const cgroup::FoundWorkload& group, const cgroup::Value& current,
-                                double now) {
-  const Key key(group.identity.id, Attribute::cpu_idle);
-  if (!attempts_.contains(key) || refused_.contains(key)) return;
+// A write to a group, whose outcome was not known, has been done since: else it would look like the owner's.
+bool Enforcer::take_up(const cgroup::FoundWorkload& group, const cgroup::Value& current, double now) {
+  const Key key(group.identity.id, attribute_of(current));
+  if (!attempts_.contains(key) || refused_.contains(key)) return false;
   const auto original = writer_.original(group, key.second);
-  if (!original || writer_.written(group, key.second) != current) return;
+  if (!original || writer_.written(group, key.second) != current) return false;
   attempts_.erase(key);
   holdings_.of(key.second).emplace(key.first, make_held(group.cgroup->id(), current, *original, now));
+  return true;
 }
 
 // Of a value that berth holds: compares it with the present one.
@@ -182,9 +190,10 @@ void Enforcer::found_foreign(const cgroup::FoundWorkload& target, Attribute attr
       fmt::format("another program changed {} to \"{}\" after berth had set it to \"{}\"", entry.attribute,
                   entry.new_value, entry.old_value);
   const bool lifted = holdings_.of(attribute).at(id).cause == model::HeldCause::lifted;
-  const bool priority = attribute == Attribute::cpu_idle && !is_users_best_effort(target) &&
-                        on_foreign != config::ForeignWriter::reassert;
-  if (lifted || priority || attribute == Attribute::cpu_burst) {
+  const bool group = (attribute == Attribute::cpu_idle && !is_users_best_effort(target)) ||
+                     (attribute == Attribute::cpus && is_other(id));
+  const bool left = group && on_foreign != config::ForeignWriter::reassert;
+  if (lifted || left || attribute == Attribute::cpu_burst) {
     // No policy needs these, so the owner need not give up the pin for another one.
     entry.reason =
         what + "; that is left alone until the workload restarts, a reload, or enforcing begins again";

@@ -7,10 +7,7 @@
 
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace berth::daemon {
 
@@ -22,17 +19,6 @@ namespace {
 
 constexpr const char* kPinFile = "cpuset.cpus";
 
-// Whether only root, or the user that runs this program, may write the group's cpulist. systemd makes the
-// file of a unit that has none yet.
-bool is_roots_file(const cgroup::Cgroup& group) {
-  struct stat status {};
-  if (fstatat(group.fd(), kPinFile, &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
-  const bool others_may_write =
-      (status.st_mode & S_IWOTH) ||
-      ((status.st_mode & S_IWGRP) && status.st_gid != 0 && status.st_gid != getegid());
-  return (status.st_uid == 0 || status.st_uid == geteuid()) && !others_may_write;
-}
-
 // The group at `path`, above the workload's.
 model::Result<cgroup::FoundWorkload> group_above(const cgroup::FoundWorkload& target,
                                                  const std::string& path) {
@@ -42,7 +28,7 @@ model::Result<cgroup::FoundWorkload> group_above(const cgroup::FoundWorkload& ta
     if (!above) return model::fail(above.error());
     group = std::move(*above);
   }
-  if (group->path().empty() || !is_roots_file(*group)) {
+  if (group->path().empty() || !group->is_roots(kPinFile)) {
     return model::fail(ErrorKind::refused,
                        fmt::format("\"{}\" cannot be confined at \"{}\" either: its {} is not root's",
                                    target.identity.id, path, kPinFile));

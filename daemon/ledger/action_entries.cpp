@@ -84,6 +84,9 @@ std::vector<LogEntry> observed_entries(const model::Plan& plan, const model::Sna
     const auto* workload = attribute ? find_workload(snapshot, *action.workload()) : nullptr;
     if (const auto* held = workload != nullptr ? find_held(standing, *workload, *attribute) : nullptr)
       entry.old_value = cgroup::to_text(cgroup::value_of(held->value, now));
+    if (const auto* other =
+            attribute && workload == nullptr ? find_other(snapshot, *action.workload()) : nullptr)
+      entry.old_value = other->held ? other->held->to_string() : "";
     entries.push_back(std::move(entry));
   }
   return entries;

@@ -27,6 +27,7 @@ int priority_of(const LogEntry& entry) {
   if (entry.kind == "evict" && entry.result == "applied") return LOG_NOTICE;
   if (entry.kind == "advertise") return entry.new_value == "evict" ? LOG_WARNING : LOG_NOTICE;
   if (entry.result == "left" && entry.kind == "restore") return LOG_WARNING;
+  if (entry.result == "left" && entry.kind == "interrupts") return LOG_NOTICE;
   if (entry.result == "left") return entry.error ? LOG_ALERT : LOG_NOTICE;
   return LOG_INFO;
 }
@@ -47,6 +48,7 @@ const char* message_id_of(const LogEntry& entry) {
   if (entry.kind == "advertise") return kMessageSchedulingState;
   if (entry.kind == kAdmit) return kMessageAdmission;
   if (entry.kind == "leaf") return nullptr;
+  if (entry.kind == "interrupts") return entry.result == "restored" ? kMessageRestored : nullptr;
   if (entry.result == "applied") return entry.kind == "pin" ? kMessagePinApplied : kMessageLimitChanged;
   if (entry.result == "failed") return kMessagePinFailed;
   return nullptr;  // only proposed, or overtaken by the workload's end
@@ -114,6 +116,10 @@ std::string describe(const LogEntry& entry) {
     what = entry.attribute.empty()
                ? fmt::format("stopped {}", entry.workload)
                : fmt::format("made cgroup {} beside {}", entry.new_value, entry.old_value);
+  } else if (entry.kind == "interrupts" && entry.attribute == "irqbalance") {
+    what = fmt::format("irqbalance's banned CPUs {}: {}", shown(entry.new_value), entry.result);
+  } else if (entry.kind == "interrupts") {
+    what = fmt::format("interrupts {}: {}", entry.new_value, entry.result);
   } else if (entry.result == "observed") {
     what = fmt::format("would {} {}: {} {} (is {})", entry.kind, entry.workload, entry.attribute,
                        shown(entry.new_value), shown(entry.old_value));

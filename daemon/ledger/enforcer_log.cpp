@@ -20,6 +20,42 @@ LogEntry blank_entry(double now, std::string kind, std::string workload, model::
   return entry;
 }
 
+LogEntry interrupts_entry(double now, const char* mode, const std::vector<int>& numbers, const char* result) {
+  LogEntry entry;
+  entry.time = now;
+  entry.mode = mode;
+  entry.kind = "interrupts";
+  entry.attribute = "smp_affinity_list";
+  entry.new_value = os::list_text(numbers);
+  entry.result = result;
+  return entry;
+}
+
+LogEntry irqbalance_entry(double now, const char* mode, const char* result) {
+  LogEntry entry = interrupts_entry(now, mode, {}, result);
+  entry.attribute = "irqbalance";
+  return entry;
+}
+
+std::vector<LogEntry> entries_of(const cgroup::InterruptsBack& back, double now, const char* mode,
+                                 const std::string& reason) {
+  std::vector<LogEntry> entries;
+  const auto add = [&](const std::vector<int>& numbers, const char* result) -> LogEntry& {
+    LogEntry& entry = entries.emplace_back(interrupts_entry(now, mode, numbers, result));
+    entry.reason = reason;
+    return entry;
+  };
+  if (!back.restored.empty()) add(back.restored, "restored");
+  if (back.irqbalance) entries.emplace_back(irqbalance_entry(now, mode, "restored")).reason = reason;
+  for (const auto& left : back.left) {
+    LogEntry& entry = add({}, "left");
+    entry.new_value = left.name;
+    entry.error = left.reason;
+  }
+  if (back.problem) add({}, "failed").error = *back.problem;
+  return entries;
+}
+
 std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now, const char* mode,
                                  const std::string& reason) {
   std::vector<LogEntry> entries;
@@ -49,6 +85,7 @@ std::vector<LogEntry> entries_of(const cgroup::RestoreReport& report, double now
     entry.new_value = leaf.origin;
     entry.error = leaf.problem;
   }
+  append(entries, entries_of(report.interrupts, now, mode, reason));
   for (const auto& path : report.gone) add(path, "", "gone");
   for (const auto& warning : report.warnings) add("", "", "failed").error = warning;
   return entries;

@@ -7,8 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include <fmt/core.h>
-
 namespace berth::daemon {
 
 namespace {
@@ -81,7 +79,7 @@ void fold_node(const Node& node, const std::string& path, std::size_t most, Blam
   for (const auto& [kind, ms] : node.own) folded[{kind, name}] += ms;
   std::vector<std::pair<std::string, const Node*>> below;
   for (const auto& [component, child] : node.below)
-    below.emplace_back(path.empty() ? component : fmt::format("{}/{}", path, component), &child);
+    below.emplace_back(path.empty() ? component : path + "/" + component, &child);
   if (node.names > most) {
     std::stable_sort(below.begin(), below.end(),
                      [](const auto& a, const auto& b) { return a.second->ms > b.second->ms; });

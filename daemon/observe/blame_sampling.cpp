@@ -61,7 +61,7 @@ bool BlameSampling::is_wanted(double now) const {
          });
 }
 
-void BlameSampling::follow(const std::vector<model::Workload>& workloads, double now,
+void BlameSampling::follow(const std::vector<model::Workload>& workloads, int after_switch, double now,
                            std::vector<std::string>& messages) {
   std::erase_if(questions_,
                 [&](const auto& question) { return now - question.second.asked_at >= linger_s_; });
@@ -72,6 +72,11 @@ void BlameSampling::follow(const std::vector<model::Workload>& workloads, double
   load(now, messages);
   if (!blamer_) return;
   const double cpu_before = os::seconds_of(CLOCK_THREAD_CPUTIME_ID);
+  if (const auto placed = blamer_->run_after(after_switch); !placed) {
+    stop();
+    fail(placed.error(), now, messages);
+    return;
+  }
   choose(workloads, now);
   read();
   read_cpu_s_ += os::seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu_before;
@@ -99,9 +104,7 @@ void BlameSampling::load(double now, std::vector<std::string>& messages) {
   // Of the kernel's types, which take some ten MiB, nothing is needed any more.
   os::release_start_memory();
   if (!started) {
-    failed_at_ = now;
-    if (started.error().message() != std::exchange(problem_, started.error().message()))
-      messages.push_back(started.error().context("cannot find the culprits of waits").message());
+    fail(started.error(), now, messages);
     return;
   }
   blamer_ = std::move(*started);
@@ -114,6 +117,12 @@ void BlameSampling::load(double now, std::vector<std::string>& messages) {
   stolen_.clear();
   ledger_.clear();
   for (auto& [subject, question] : questions_) question.since.reset();
+}
+
+void BlameSampling::fail(const model::Error& error, double now, std::vector<std::string>& messages) {
+  failed_at_ = now;
+  if (error.message() != std::exchange(problem_, error.message()))
+    messages.push_back(error.context("cannot find the culprits of waits").message());
 }
 
 void BlameSampling::choose(const std::vector<model::Workload>& workloads, double now) {

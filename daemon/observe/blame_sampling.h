@@ -50,7 +50,9 @@ class BlameSampling {
   // Whether follow() has work.
   bool is_needed() const { return always_ || !questions_.empty() || blamer_ || starting_; }
   // Loads or unloads the programs, and reads them. Adds to `messages` why they cannot be loaded, once.
-  void follow(const std::vector<model::Workload>& workloads, double now, std::vector<std::string>& messages);
+  // `after_switch` as of KernelSampling.
+  void follow(const std::vector<model::Workload>& workloads, int after_switch, double now,
+              std::vector<std::string>& messages);
   // Unloads the programs.
   void stop();
 
@@ -78,6 +80,7 @@ class BlameSampling {
   using Started = model::Result<std::unique_ptr<ebpf::Blamer>>;
   bool is_wanted(double now) const;
   void load(double now, std::vector<std::string>& messages);
+  void fail(const model::Error& error, double now, std::vector<std::string>& messages);
   void choose(const std::vector<model::Workload>& workloads, double now);
   void begin_questions(double now);
   void read();

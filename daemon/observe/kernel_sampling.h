@@ -40,6 +40,8 @@ class KernelSampling {
   void follow_cpus(std::vector<std::string>& messages);
   // Readable when cgroups came or went; -1 where the kernel does not report that.
   int events_fd() const { return collector_ ? collector_->events_fd() : -1; }
+  // The map of one program that runs after the hook on the context switch; -1 where there is none.
+  int after_switch() const { return counts() ? collector_->after_switch() : -1; }
   // Paths where cgroups came or went since the last call.
   std::vector<std::string> take_changed_paths();
 

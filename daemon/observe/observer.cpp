@@ -64,7 +64,8 @@ Observer::Observer(const cgroup::Hierarchy& hierarchy, std::filesystem::path pro
       sampler_(hierarchy.controllers),
       allowed_(hierarchy.root),
       gpus_({.sys_root = sys_root_, .proc_root = proc_root_}),
-      gpu_holders_(proc_root_) {
+      gpu_holders_(proc_root_),
+      others_(hierarchy.root, proc_root_) {
   snapshot_.host = host_name();
 }
 
@@ -283,6 +284,12 @@ std::vector<std::string> Observer::read(double now, double wall_ahead_s) {
   // Once a tick: a user can change the tree many times a second, and each search walks all of it.
   groups_.follow(*discovery_);
   groups_.read(sampler_.readings(), *discovery_);
+  others_.read();
+  if (others_.more() > 0)
+    faults.insert(
+        fmt::format("more than {} cgroups lie beside the workloads: the others may run on vCPUs that "
+                    "services own; move them to a slice of their own",
+                    OtherGroups::kMost));
   std::set_difference(faults.begin(), faults.end(), said_.begin(), said_.end(), std::back_inserter(messages));
   said_ = std::move(faults);
   if (now - allowed_read_at_ >= kAllowedLifetime_s) {

@@ -11,6 +11,7 @@
 #include "daemon/observe/best_effort_groups.h"
 #include "daemon/observe/gpu_holders.h"
 #include "daemon/observe/kernel_sampling.h"
+#include "daemon/observe/other_groups.h"
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/progress_reports.h"
@@ -90,6 +91,11 @@ class Observer {
     if (wanted)
       sampler_.want(attribute, true);  // a policy must know its owner's value before it sets its own
   }
+  // Whether a policy may confine other work. `usual`: the isolation of services whose rule says nothing.
+  void want_others(bool wanted, model::Isolation usual) {
+    others_wanted_ = wanted;
+    usual_isolation_ = usual;
+  }
   // CPU time of the next read() for the workloads that users made; each is read when it is its turn.
   void set_share_of_users(std::int64_t share_ns) { sampler_.set_share(share_ns); }
 
@@ -105,6 +111,7 @@ class Observer {
   const std::map<std::string, cgroup::FoundWorkload>& found() const { return discovery_->workloads(); }
   // As the last assemble() found them, or take_changes() after it.
   const BestEffortGroups::Groups& groups() const { return groups_.all(); }
+  const OtherGroups::Groups& others() const { return others_.all(); }
   std::vector<cgroup::UnusedRule> unused_rules() const { return discovery_->unused_rules(); }
   // As cgroup::Discovery::why_ignored().
   std::optional<std::string> why_ignored(std::string_view name) const {
@@ -197,6 +204,7 @@ class Observer {
   static void fill_life(model::Workload& workload, const Entry& entry, const SnapshotInputs& inputs);
   void take_demand();
   void take_groups(const SnapshotInputs& inputs);
+  void take_others(const SnapshotInputs& inputs);
   void take_progress(const spark::Observation* spark);  // null: there are no applications
   void refresh_topology(std::vector<std::string>& messages, std::set<std::string>& faults);
   bool take_topology(std::set<std::string>& faults);
@@ -228,6 +236,9 @@ class Observer {
   topology::GpuInventory gpus_;
   GpuHolders gpu_holders_;
   BestEffortGroups groups_;
+  OtherGroups others_;
+  bool others_wanted_ = false;
+  model::Isolation usual_isolation_ = model::Isolation::shared;
   ToldPlaces told_places_;
   std::set<std::string> said_;  // faults already reported, as long as they last
   ProgressReports progress_;

@@ -179,6 +179,7 @@ const model::Snapshot& Observer::assemble(const SnapshotInputs& inputs) {
     }
   }
   take_groups(inputs);
+  take_others(inputs);
   // As long as it is held, it is watched, whatever the setting is now.
   for (const Attribute attribute : model::kAttributes) {
     if (model::is_asked(attribute))
@@ -208,6 +209,24 @@ void Observer::take_groups(const SnapshotInputs& inputs) {
   }
   groups_.follow(*discovery_, std::move(exceptions));
   snapshot_.groups = groups_.shown(inputs.holdings.of(Attribute::cpu_idle), inputs.refused);
+}
+
+// They stay as long as berth holds one, or would: a service that restarts gets its vCPUs back.
+void Observer::take_others(const SnapshotInputs& inputs) {
+  const HeldValues& pins = inputs.holdings.of(Attribute::cpus);
+  const auto may_own = [this](const model::Workload& workload) {
+    return workload.workload_class == model::WorkloadClass::latency_sensitive && workload.vcpus &&
+           workload.isolation.value_or(usual_isolation_) != model::Isolation::shared;
+  };
+  const auto& workloads = snapshot_.workloads;
+  const bool wanted = (others_wanted_ && std::any_of(workloads.begin(), workloads.end(), may_own)) ||
+                      others_.holds_any(pins) || !inputs.standing.others.empty();
+  others_.follow(*discovery_, {.owned = snapshot_.owned_cpus,
+                               .pins = pins,
+                               .online = online_,
+                               .wanted = wanted,
+                               .time = snapshot_.time});
+  snapshot_.others = others_.shown(pins, inputs.refused, allowed_, online_, snapshot_.time);
 }
 
 void Observer::take_off() {

@@ -185,6 +185,15 @@ void add_node(Families& families, const StatusReport& status) {
   };
   dropped("journal", status.dropped_to_journal);
   dropped("systemd", status.dropped_to_systemd);
+  if (const auto& interrupts = status.interrupts) {
+    const auto add = [&](const char* place, std::size_t number) {
+      families.gauge("berth_interrupts", "Interrupts that had or have a vCPU which an instance owns.",
+                     static_cast<double>(number), {{"place", place}});
+    };
+    add("moved", interrupts->moved);
+    add("refused", interrupts->refused);
+    add("others", interrupts->others);
+  }
   families.gauge("berth_undo_records", "Attributes that berth has changed and not restored.",
                  static_cast<double>(status.undo_records));
 }

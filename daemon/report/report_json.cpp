@@ -113,6 +113,12 @@ json gpu_list(const std::vector<GpuReport>& reports) {
   return list;
 }
 
+json interrupts_json(const InterruptsReport& report) {
+  return {{"cpus", report.off.to_string()},  {"moved", report.moved},
+          {"refused", report.refused},       {"others", report.others},
+          {"irqbalance", report.irqbalance}, {"problem", nullable(report.problem)}};
+}
+
 json sampling_json(const SamplingReport& report) {
   json figures = json::array();
   for (const auto& way : report.figures) {
@@ -245,6 +251,12 @@ std::vector<model::ServiceWarning> warnings_of(const model::Plan& plan, const st
   return warnings;
 }
 
+json others_json(const model::OtherWork& others) {
+  return {{"cpus", others.cpus.to_string()},
+          {"confined", others.confined},
+          {"unconfined", unplaceable_list(others.unconfined)}};
+}
+
 std::string status_json(const StatusReport& report) {
   json capabilities = json::array();
   for (const auto& capability : report.capabilities) {
@@ -281,6 +293,7 @@ std::string status_json(const StatusReport& report) {
        {"best_effort_cpus", report.best_effort_cpus},
        {"unplaceable", unplaceable_list(report.unplaceable)},
        {"owned_cpus", owned_list(report.owned_cpus)},
+       {"others", others_json(report.others)},
        {"warnings", warning_list(report.warnings)},
        {"reserved_cpus", report.reserved.to_string()},
        {"shared_reserved_cpus", report.shared_reserved.to_string()},
@@ -299,6 +312,7 @@ std::string status_json(const StatusReport& report) {
          {"lent", report.held.lent},
          {"preempted", report.held.preempted},
          {"lifted", report.held.lifted}}},
+       {"interrupts", report.interrupts ? interrupts_json(*report.interrupts) : json(nullptr)},
        {"advertised", report.oversell ? advertised_json(*report.oversell, report.advertised) : json(nullptr)},
        {"reservations", report.reservations},
        {"undo_records", report.undo_records},
@@ -445,7 +459,13 @@ std::string restore_json(const cgroup::RestoreReport& report) {
                           {"after", leaf.origin}});
     }
   }
+  const auto& back = report.interrupts;
+  for (const auto& interrupt : back.left) {
+    left.push_back(
+        {{"workload", interrupt.name}, {"attribute", "smp_affinity_list"}, {"reason", interrupt.reason}});
+  }
   return model::json_text({{"schema", "berth.restore/1"},
+                           {"interrupts", back.restored.size()},
                            {"restored", std::move(restored)},
                            {"left", std::move(left)},
                            {"gone", report.gone}});

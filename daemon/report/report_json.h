@@ -8,6 +8,7 @@
 #include "daemon/ledger/views.h"
 #include "daemon/observe/blame_sampling.h"
 #include "daemon/observe/observer.h"
+#include "daemon/report/interrupts_report.h"
 #include "daemon/report/trial_json.h"
 #include "ebpf/collector.h"
 #include "model/capability.h"
@@ -88,13 +89,15 @@ struct StatusReport {
   // Of the last plan; of workloads that berth leaves alone with that reason.
   std::vector<model::WorkloadFinding> unplaceable;
   std::vector<model::OwnedCpus> owned_cpus;     // by other programs
-  std::vector<model::ServiceWarning> warnings;  // of the last plan
+  model::OtherWork others;                      // of the last plan
+  std::vector<model::ServiceWarning> warnings;  // likewise
   // Of interference.reserved_cpus, likewise: kept from best-effort work, not kept from it, not there.
   model::CpuSet reserved;
   model::CpuSet shared_reserved;
   model::CpuSet absent_reserved;
   std::vector<GpuReport> gpus;
   HeldCounts held;
+  std::optional<InterruptsReport> interrupts;  // nullopt where they stay where they are
   std::size_t stragglers = 0;
   std::size_t relocations = 0;  // stragglers that this host cannot help
   EvictionCounts evictions;

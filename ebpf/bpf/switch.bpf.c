@@ -81,6 +81,15 @@ struct {
 } keepers SEC(".maps");
 __u32 keeper_count = 0;
 
+// A program that runs after this one, on the same switch. A hook of its own would cost the kernel an indirect
+// call.
+struct {
+  __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, __u32);
+} after SEC(".maps");
+
 struct event_set {
   __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
   __uint(max_entries, 1);
@@ -274,10 +283,10 @@ static __always_inline void credit_counters(struct cgroup* cgroup, __u64 id, str
 // not.
 static __always_inline bool is_idle(const struct task_struct* task) { return task->flags & PF_IDLE; }
 
-static __always_inline int switched(struct task_struct* prev, struct task_struct* next, bool counted) {
+static __always_inline void switched(struct task_struct* prev, struct task_struct* next, bool counted) {
   const __u32 cpu = bpf_get_smp_processor_id();
   struct berth_cpu* own = bpf_map_lookup_elem(&cpus, &cpu);
-  if (!own) return 0;
+  if (!own) return;
   const bool timed = (own->runs++ & SAMPLED_MASK) == 0;
   const __u64 begin = timed ? bpf_ktime_get_ns() : 0;
 
@@ -291,18 +300,21 @@ static __always_inline int switched(struct task_struct* prev, struct task_struct
     own->sampled++;
     own->sampled_ns += bpf_ktime_get_ns() - begin;
   }
-  return 0;
 }
 
 // One of the two is loaded: a constant is a load on each switch, too.
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct* prev, struct task_struct* next) {
-  return switched(prev, next, false);
+  switched(prev, next, false);
+  bpf_tail_call_static(ctx, &after, 0);
+  return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_counted, bool preempt, struct task_struct* prev, struct task_struct* next) {
-  return switched(prev, next, true);
+  switched(prev, next, true);
+  bpf_tail_call_static(ctx, &after, 0);
+  return 0;
 }
 
 // Never attached: run on a CPU before a reading, it credits what the task running there has used so far.

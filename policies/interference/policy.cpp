@@ -7,6 +7,7 @@
 #include "policies/interference/best_effort_cores.h"
 #include "policies/interference/homeless.h"
 #include "policies/interference/homes.h"
+#include "policies/interference/others.h"
 #include "policies/interference/priority.h"
 #include "policies/interference/promised.h"
 #include "policies/interference/queue.h"
@@ -386,6 +387,16 @@ std::map<int, model::BestEffortCores> plan_shared(
                            snapshot.best_effort_cores, snapshot.time, !settings.between_ticks);
 }
 
+// By instances that run.
+model::CpuSet owned_now(const Queue& queue, const Occupancy& occupancy) {
+  model::CpuSet owned;
+  for (int i = 0; i < static_cast<int>(queue.instances.size()); ++i) {
+    if (queue.instances[i].workload != nullptr && occupancy.placed(i))
+      owned |= occupancy.node().cpu_set(occupancy.tenant(i).cpus);
+  }
+  return owned;
+}
+
 bool nothing_is_left_to_services(const model::Snapshot& snapshot) {
   return !snapshot.owned_cpus.empty() &&
          snapshot.topology.usable().is_subset_of(of_any_owner(snapshot.owned_cpus));
@@ -472,6 +483,7 @@ InterferenceProposal propose_pins(const OrderedSnapshot& ordered, const Interfer
   proposal.findings.score_unpinned = score_unpinned(placement.occupancy, settings.weighting, demand);
   proposal.findings.waiting = std::move(waits.findings);
   confine_best_effort(placement.occupancy, demand, workloads, of_others, beside_shared, hold, proposal);
+  confine_others(snapshot, settings.others, owned_now(queue, placement.occupancy), hold, proposal);
   propose_priorities(snapshot, settings.best_effort_priority, hold, proposal);
   std::sort(proposal.findings.unplaceable.begin(), proposal.findings.unplaceable.end(),
             [](const auto& a, const auto& b) { return a.workload < b.workload; });

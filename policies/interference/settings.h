@@ -16,8 +16,14 @@ enum class Search { window, optimal };
 // The priority of best-effort work while any service runs (docs/decisions/priority.md).
 enum class BestEffortPriority { idle, weight, leave };
 
+// Whether interrupts are kept off the vCPUs that instances own.
+enum class InterruptPlaces { leave, move };
+
 // Whether best-effort work is kept off `reserved_cpus` as well.
 enum class Reserved { strict, shared };
+
+// Whether work beside all workloads is kept off vCPUs that instances own (docs/decisions/pinning.md).
+enum class Others { confine, leave };
 
 // The [interference] table; defaults and meaning in berth.toml(5), docs/decisions/pinning.md and
 // docs/decisions/interference.md.
@@ -30,6 +36,8 @@ struct InterferenceSettings {
   bool allow_cross_socket = false;
   model::CpuSet reserved_cpus{};
   Reserved reserved = Reserved::strict;
+  InterruptPlaces interrupts = InterruptPlaces::leave;
+  Others others = Others::leave;
   int be_min_cpus = 1;
   bool be_avoid_siblings = false;
   model::InterferenceModel default_model{.b0 = 0, .k1 = 0.3, .k2 = 0.1};

@@ -40,6 +40,10 @@ class BlameHost : public EbpfHost {
     auto started = Blame::start(logs);
     ASSERT_TRUE(started) << started.error().message();
     blamer = std::move(*started);
+    // As berthd has it.
+    start(options());
+    ASSERT_GE(collector->after_switch(), 0);
+    ASSERT_TRUE(blamer->run_after(collector->after_switch()));
     web = inode(tree->path("web"));
     blamer->ask({{web, 2}});
   }
@@ -89,6 +93,29 @@ TEST_F(BlameHost, AHogIsBlamedForTheWaitsBesideIt) {
   const auto culprit = blamer->culprit(inode(tree->path("hog")));
   EXPECT_EQ(culprit.path, tree->id("hog"));
   EXPECT_EQ(culprit.ids, (std::vector<std::uint64_t>{inode(tree->base()), inode(tree->path("hog"))}));
+}
+
+TEST_F(BlameHost, ItCountsTheSameWhereSamplingRestsOrBeginsAgain) {
+  const Process& waits = run("web", compute, 0);
+  run("hog", compute, 0);
+  const auto expect_hog = [&] {
+    ASSERT_TRUE(blamer->run_after(collector->after_switch()));
+    const auto by = shares(waits);
+    EXPECT_NEAR(sum, delayed, 0.05 * delayed);
+    EXPECT_GT(by.at(inode(tree->path("hog"))), 0.8);
+  };
+  const auto switches = [&] { return blamer->cost().switches; };
+  collector->rest();
+  EXPECT_EQ(collector->after_switch(), -1);
+  expect_hog();
+  ASSERT_TRUE(collector->begin_again());
+  expect_hog();
+  // Not twice on a switch.
+  const std::uint64_t counted = collector->cost().switches;
+  const std::uint64_t divided = switches();
+  usleep(500'000);
+  const auto more = static_cast<double>(collector->cost().switches - counted);
+  EXPECT_NEAR(static_cast<double>(switches() - divided), more, 0.05 * more);
 }
 
 TEST_F(BlameHost, WaitsForThreadsOfItsOwnAreItsOwn) {

@@ -105,7 +105,8 @@ struct Engine {
     auto entries = enforcer->follow(observer->found(), now);
     observer->read_again(kId);
     observer->read(now);
-    auto more = enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
+    auto more = enforcer->check(observer->readings(), observer->found(), observer->groups(),
+                                observer->others(), on_foreign, now);
     entries.insert(entries.end(), more.begin(), more.end());
     observer->assemble(
         {.holdings = enforcer->holdings(), .left_alone = enforcer->left_alone(), .overrides = *overrides});
@@ -115,7 +116,8 @@ struct Engine {
     model::Plan plan;
     plan.time = now;
     for (const auto& what : wanted) plan.actions.push_back({what, "straggler", "d-1", "because"});
-    return enforcer->apply(plan, observer->snapshot(), observer->found(), observer->groups(), 5s);
+    return enforcer->apply(plan, observer->snapshot(), observer->found(), observer->groups(),
+                           observer->others(), 5s);
   }
   std::vector<LogEntry> quota(std::optional<double> cores) {
     return apply({model::Set{kId, model::CpuQuota{cores}}});

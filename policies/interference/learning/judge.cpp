@@ -185,14 +185,14 @@ bool is_accepted(const ProfileKey& key, const LearnedSums& sums, const LearningS
 
 std::vector<LearnedModel> judge_all(const model::Profiles& own, const model::Profiles& priors,
                                     const LearningSettings& settings) {
-  static const LearnedSums kNothing;
+  static const LearnedSums kNoSums;
   std::vector<LearnedModel> models;
   const auto add = [&](const ProfileKey& key, const LearnedSums& sums, const LearnedSums* prior) {
     models.push_back(judge(key, with_prior(sums, prior, settings.min_samples), settings));
   };
   for (const auto& [key, sums] : own) add(key, sums, find(priors, key));
   for (const auto& [key, prior] : priors) {
-    if (find(own, key) == nullptr) add(key, kNothing, &prior);
+    if (find(own, key) == nullptr) add(key, kNoSums, &prior);
   }
   std::sort(models.begin(), models.end(), [](const LearnedModel& a, const LearnedModel& b) {
     return ProfileKey{a.service, a.response} < ProfileKey{b.service, b.response};

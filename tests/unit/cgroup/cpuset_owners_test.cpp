@@ -169,6 +169,30 @@ TEST_F(CpusetOwnersTest, ReadsPartitionsWhereTheRootLacksVcpus) {
   EXPECT_THAT(read(), ElementsAre(OwnedCpus{"rt.slice", cpus("10-11"), OwnedHow::partition}));
 }
 
+TEST_F(CpusetOwnersTest, KnowsTheVcpusOfValidPartitionsBesideAGroup) {
+  const auto beside = [this](const std::string& path) {
+    return partitions_beside(**Cgroup::open(tree.root(), path), kOnline);
+  };
+  const auto make = [this](const std::string& path, const char* kind, const char* list, const char* only) {
+    tree.make(path);
+    tree.write(path, "cpuset.cpus.partition", std::string(kind) + "\n");
+    tree.write(path, "cpuset.cpus", std::string(list) + "\n");
+    tree.write(path, "cpuset.cpus.exclusive", std::string(only) + "\n");
+  };
+  make("rt.slice", "root", "10-11", "");
+  make("far.slice", "isolated", "0-11", "8");
+  make("none.slice", "root invalid (Cpu list in cpuset.cpus not exclusive)", "4", "");
+  make("member.slice", "member", "3", "3");
+  make("system.slice/inner.service", "root", "5", "");
+  tree.make("system.slice/plain.service");
+  tree.write("", "cpuset.cpus.effective", "0-7,9\n");
+  EXPECT_EQ(beside("member.slice"), cpus("8,10-11"));
+  EXPECT_EQ(beside("far.slice"), cpus("10-11")) << "its own are none beside it";
+  EXPECT_EQ(beside("system.slice/plain.service"), cpus("5"));
+  tree.write("", "cpuset.cpus.effective", "0-11\n");
+  EXPECT_EQ(beside("member.slice"), CpuSet()) << "the root lacks none, so there is no partition";
+}
+
 TEST_F(CpusetOwnersTest, ReadsTheCpusetOfAContainerThatIsNoWorkload) {
   tree.write("", "cpuset.cpus.effective", "0-11\n");
   tree.make(kScope);

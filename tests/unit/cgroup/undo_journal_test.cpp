@@ -267,6 +267,65 @@ TEST_F(UndoJournalTest, JournalOfALaterVersionIsRefused) {
   EXPECT_THAT(journal.error().message(), HasSubstr("a later berthd (format 99"));
 }
 
+TEST_F(UndoJournalTest, KeepsTheOriginalOfAnAttributeOfTheHostUntilItIsForgotten) {
+  const std::vector<HostRecord> first{{"irq/4", "0-7", "0-3", std::nullopt}, {"irq/5", "1", "2", "3"}};
+  ASSERT_TRUE(open()->record(first));
+  const std::vector<HostRecord> later{{"irq/4", "0-3", "0-1", "0-3"}};
+  ASSERT_TRUE(open()->record(later));
+  const auto journal = open();
+  EXPECT_EQ(journal->size(), 2U);
+  EXPECT_EQ(journal->host().at("irq/4"), (HostRecord{"irq/4", "0-7", "0-1", "0-3"}));
+  EXPECT_EQ(journal->host().at("irq/5"), first[1]);
+  ASSERT_TRUE(journal->forget_host(std::vector<std::string>{"irq/5", "irq/6"}));
+  EXPECT_EQ(journal->size(), 1U);
+}
+
+TEST_F(UndoJournalTest, AttributesOfTheHostDoNotOutliveTheBoot) {
+  const std::vector<HostRecord> records{{"irq/4", "0-7", "0-3", std::nullopt}};
+  ASSERT_TRUE(open("boot-1")->record(records));
+  EXPECT_EQ(open("boot-2")->size(), 0U);
+}
+
+TEST_F(UndoJournalTest, IsForAnEarlierBerthdUnlessTheHostHasAnAttributeToPutBack) {
+  const auto version = [this] {
+    sqlite3* raw = nullptr;
+    int found = -1;
+    const auto take = [](void* to, int, char** texts, char**) {
+      *static_cast<int*>(to) = std::stoi(texts[0]);
+      return 0;
+    };
+    EXPECT_EQ(sqlite3_open((state.path() / "undo.db").c_str(), &raw), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(raw, "PRAGMA user_version", take, &found, nullptr), SQLITE_OK);
+    sqlite3_close(raw);
+    return found;
+  };
+  open()->record(direct("a"));
+  EXPECT_EQ(version(), 1);
+  std::vector<HostRecord> records{{"irq/4", "0-7", "0-3", std::nullopt}, {"irq/5", "1", "2", "3"}};
+  ASSERT_TRUE(open()->record(records));
+  EXPECT_EQ(version(), 2);
+  ASSERT_TRUE(open()->forget_host(std::vector<std::string>{"irq/4"}));
+  EXPECT_EQ(version(), 2);
+  records = {{"irq/5", "1", "1", "2"}};  // nothing is left to put back
+  ASSERT_TRUE(open()->record(records));
+  EXPECT_EQ(version(), 1);
+  EXPECT_EQ(open()->host().size(), 1U);
+}
+
+TEST_F(UndoJournalTest, ARecordOfVersion1IsKept) {
+  open()->record(direct("a"));
+  {
+    sqlite3* raw = nullptr;
+    ASSERT_EQ(sqlite3_open((state.path() / "undo.db").c_str(), &raw), SQLITE_OK);
+    EXPECT_EQ(sqlite3_exec(raw, "DROP TABLE host; PRAGMA user_version = 1", nullptr, nullptr, nullptr),
+              SQLITE_OK);
+    sqlite3_close(raw);
+  }
+  EXPECT_THAT(open()->records(), SizeIs(1));
+  const std::vector<HostRecord> records{{"irq/4", "0-7", "0-3", std::nullopt}};
+  EXPECT_TRUE(open()->record(records));
+}
+
 TEST_F(UndoJournalTest, ReadOnlyDirectoryIsAPermissionError) {
   const ChildEnd end = on_tmpfs(state.path().string(), "size=1m", [&]() -> std::string {
     if (mount(nullptr, state.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0)

@@ -77,6 +77,17 @@ TEST(RenderStatus, SaysHowManyPlacementsThereWereBetweenTicks) {
   EXPECT_THAT(shown(document), HasSubstr("1 placement between ticks, 3.25 ms"));
 }
 
+TEST(RenderStatus, SaysWhichInterruptsStay) {
+  Document document = status();
+  EXPECT_THAT(shown(document), Not(HasSubstr("interrupts")));
+  document["interrupts"] = {{"cpus", "2-3"}, {"moved", 12},          {"refused", 3},
+                            {"others", 1},   {"irqbalance", "told"}, {"problem", nullptr}};
+  EXPECT_THAT(shown(document),
+              AllOf(HasSubstr("vCPUs 2-3: 12 moved"), HasSubstr("3 stay"), HasSubstr("1 stay")));
+  document["interrupts"]["problem"] = "Read-only file system";
+  EXPECT_THAT(shown(document), HasSubstr("Read-only file system"));
+}
+
 TEST(RenderStatus, OneOfAThingIsOne) {
   Document document = status();
   document["undo_records"] = 1;

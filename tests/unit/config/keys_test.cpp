@@ -55,6 +55,8 @@ TEST(Keys, NameTheDefaultsOfTheProgram) {
   EXPECT_EQ(text_of("interference.weighting"), "\"overlap\"");
   EXPECT_EQ(text_of("interference.reserved_cpus"), "\"\"");
   EXPECT_EQ(text_of("interference.reserved"), "\"strict\"");
+  EXPECT_EQ(text_of("interference.interrupts"), "\"leave\"");
+  EXPECT_EQ(text_of("interference.others"), "\"leave\"");
   EXPECT_EQ(text_of("interference.be_avoid_siblings"), "false");
 }
 

@@ -114,6 +114,7 @@ window_step = 4
 allow_cross_socket = true
 reserved_cpus = "0-1,8"
 reserved = "shared"
+interrupts = "move"
 be_min_cpus = 2
 be_avoid_siblings = true
 default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
@@ -143,6 +144,7 @@ default_model = {b0 = 0.5, k1 = 0.4, k2 = 0}
   EXPECT_TRUE(interference.allow_cross_socket);
   EXPECT_EQ(interference.reserved_cpus, (model::CpuSet{0, 1, 8}));
   EXPECT_EQ(interference.reserved, policies::Reserved::shared);
+  EXPECT_EQ(interference.interrupts, policies::InterruptPlaces::move);
   EXPECT_EQ(interference.be_min_cpus, 2);
   EXPECT_TRUE(interference.be_avoid_siblings);
   EXPECT_EQ(interference.default_model, (model::InterferenceModel{.b0 = 0.5, .k1 = 0.4, .k2 = 0}));

@@ -49,12 +49,14 @@ TEST(WithoutEffect, AKeyThatNeedsAnotherIsNamedUntilThatIsSet) {
 TEST(WithoutEffect, AKeyAboutOwnedVcpusIsNamedWhereTheFileMakesNoOwner) {
   const std::string rule = "[[workload]]\nmatch = \"a\"\nisolation = \"vcpus\"\n";
   const std::vector<std::string> keys{"interference.search = \"optimal\"", "interference.window_step = 4",
-                                      "interference.be_avoid_siblings = true"};
+                                      "interference.be_avoid_siblings = true",
+                                      "interference.interrupts = \"move\""};
   for (const std::string& key : keys) {
     EXPECT_THAT(idle(key + "\n"), ElementsAre(StartsWith(key + ": by this file no service owns vCPUs")));
     EXPECT_THAT(idle(key + "\ninterference.isolation = \"cores\"\n"), IsEmpty()) << key;
     EXPECT_THAT(idle(key + "\n" + rule), IsEmpty()) << key;
   }
+  EXPECT_THAT(idle("interference.others = \"leave\"\n"), IsEmpty()) << "for an owner by berthctl set";
 }
 
 // berthctl profile fit uses the settings of learning that berthd does not do.

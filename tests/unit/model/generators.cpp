@@ -303,6 +303,16 @@ Snapshot snapshot(const SnapshotShape& shape) {
     if (one_in(2)) group.owner = *gen::element(LowPriority::idle, LowPriority::weight);
     group.fixed = one_in(4);
   }
+  if (one_in(3)) {
+    OtherGroup& other = made.others.emplace_back();
+    other.id = "other.slice";
+    if (one_in(2)) {
+      other.held = CpuSet{0};
+      other.changed_at = *amounts(1e9);
+    }
+    if (one_in(2)) other.allowed_cpus = made.topology.usable();
+    if (one_in(2)) other.left_alone = "its owner set its vCPUs";
+  }
   if (!made.workloads.empty() && !made.topology.gpus().empty() && one_in(2)) {
     std::vector<Gpu> gpus = made.topology.gpus();
     gpus.front().holder = made.workloads.front().id;

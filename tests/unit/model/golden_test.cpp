@@ -162,6 +162,7 @@ TEST(Golden, TablesNameTheMembersThatAreRead) {
   EXPECT_EQ(table("snapshot.md", "## `pending[]`"), names_of(pending));
   EXPECT_EQ(table("snapshot.md", "| member of a stage |"), names_of(SparkStage()));
   EXPECT_EQ(table("snapshot.md", "## `best_effort_groups[]`"), names_of(BestEffortGroup()));
+  EXPECT_EQ(table("snapshot.md", "## `others[]`"), names_of(OtherGroup()));
 }
 
 // They leave out what explains itself.
@@ -171,7 +172,7 @@ TEST(Golden, OtherTablesNameMembersThatExist) {
   past_fields(host, Snapshot());
   EXPECT_THAT(table("snapshot.md", "## Other members"), IsSubsetOf(host.names));
   EXPECT_THAT(table("plan.md", "## `findings.interference`"),
-              IsSubsetOf(names_of(InterferenceFindings(), PlacedInstance())));
+              IsSubsetOf(names_of(InterferenceFindings(), PlacedInstance(), OtherWork())));
   EXPECT_THAT(table("plan.md", "## `findings.straggler`"),
               IsSubsetOf(names_of(StragglerFindings(), StragglerTask())));
   EXPECT_THAT(

@@ -37,8 +37,8 @@ class EnforcerFixture : public testing::Test {
     observer->take_changes();
     entries = enforcer->follow(observer->found(), now);
     observer->read(now);
-    auto found =
-        enforcer->check(observer->readings(), observer->found(), observer->groups(), on_foreign, now);
+    auto found = enforcer->check(observer->readings(), observer->found(), observer->groups(),
+                                 observer->others(), on_foreign, now);
     entries.insert(entries.end(), found.begin(), found.end());
     observer->assemble({.holdings = enforcer->holdings(),
                         .left_alone = enforcer->left_alone(),
@@ -49,7 +49,7 @@ class EnforcerFixture : public testing::Test {
 
   void carry_out(const model::Plan& wanted) {
     auto more = enforcer->apply(wanted, observer->snapshot(), observer->found(), observer->groups(),
-                                std::chrono::seconds(5));
+                                observer->others(), std::chrono::seconds(5));
     entries.insert(entries.end(), more.begin(), more.end());
   }
 

@@ -196,7 +196,7 @@ TEST_F(EnforcerPriorityTest, FormerGroupsOfATickWithoutTimeAreGivenBackInTheNext
   look();
   EXPECT_TRUE(enforcer
                   ->apply(plan_of({}), observer->snapshot(), observer->found(), observer->groups(),
-                          std::chrono::milliseconds(0))
+                          observer->others(), std::chrono::milliseconds(0))
                   .empty());
   EXPECT_EQ(idle("batch"), "1");
   look();

@@ -93,7 +93,7 @@ TEST_F(EnforcerTest, GivingBackStopsWithTheTicksBudget) {
   look();
   EXPECT_TRUE(enforcer
                   ->apply(plan_of({unpin_of("web/a")}), observer->snapshot(), observer->found(),
-                          observer->groups(), std::chrono::milliseconds(0))
+                          observer->groups(), observer->others(), std::chrono::milliseconds(0))
                   .empty());
   EXPECT_EQ(node.cpus("web/a"), "2-3");
   EXPECT_EQ(enforcer->pins().count("web/a"), 1U) << "the next plan has it again";
@@ -223,7 +223,7 @@ TEST_F(EnforcerTest, WithoutTimeLeftNothingIsBegun) {
   look();
   const auto before = node.tree_bytes();
   entries = enforcer->apply(plan_of({pin_of("web/a", {0, 1})}), observer->snapshot(), observer->found(),
-                            observer->groups(), std::chrono::milliseconds(0));
+                            observer->groups(), observer->others(), std::chrono::milliseconds(0));
   EXPECT_TRUE(entries.empty());
   EXPECT_EQ(node.tree_bytes(), before);
 }

@@ -24,6 +24,8 @@ struct FakeKernel {
   std::atomic<bool> refuses = false;
   std::vector<ebpf::AskedGroup> asked;
   int questions = 0;  // calls of ask()
+  int after = 0;      // of run_after()
+  bool runs_nowhere = false;
   std::vector<std::uint64_t> waited_ns{10'000'000};
 };
 
@@ -44,6 +46,11 @@ struct FakeBlamer : ebpf::Blamer {
   std::vector<std::uint64_t> take_waited(std::uint64_t) override { return kernel.waited_ns; }
   ebpf::CulpritGroup culprit(std::uint64_t id) const override { return {{id}, "hog"}; }
   void make_room() override {}
+  model::Result<void> run_after(int map) override {
+    kernel.after = map;
+    if (kernel.runs_nowhere) return model::fail(model::ErrorKind::io, "no hook");
+    return {};
+  }
   ebpf::BlameCost cost() const override { return {1000, 0, 2'000'000'000}; }
   FakeKernel& kernel;
 };
@@ -65,7 +72,7 @@ class BlameSamplingTest : public ::testing::Test {
     std::ofstream(proc.path() / "stat")
         << "cpu  1 1 1 1 0 0 0 1 0 0\ncpu0 50 0 0 " << 50 + stolen << " 0 0 0 " << stolen << " 0 0\nintr 1\n";
   }
-  void follow(double now) { sampling.follow(workloads, now, messages); }
+  void follow(double now) { sampling.follow(workloads, after_switch, now, messages); }
   // Ticks until the programs are loaded, or refused.
   void load(double now) {
     const auto ended = [&] { return sampling.counts() || !messages.empty(); };
@@ -81,6 +88,7 @@ class BlameSamplingTest : public ::testing::Test {
       workload("a/web1", 1, "web"), workload("a/web2", 2, "web"), workload("a/other", 3, "other"),
       workload("b/c/job", 4, "b/c/job", model::WorkloadClass::best_effort)};
   std::vector<std::string> messages;
+  int after_switch = -1;
   BlameSampling sampling{[this]() -> model::Result<std::unique_ptr<ebpf::Blamer>> {
                            ++kernel.loads;
                            if (kernel.refuses)
@@ -95,6 +103,30 @@ TEST_F(BlameSamplingTest, WithoutAQuestionNothingIsLoaded) {
   EXPECT_FALSE(sampling.is_needed());
   EXPECT_EQ(kernel.loads, 0);
   EXPECT_FALSE(sampling.cost(1));
+}
+
+TEST_F(BlameSamplingTest, AHookThatRunsNowhereIsAProblemAndUnloadsTheRest) {
+  kernel.runs_nowhere = true;
+  sampling.ask("web", 100);
+  load(100);
+  EXPECT_FALSE(sampling.counts());
+  EXPECT_EQ(kernel.loaded, 0);
+  EXPECT_THAT(messages, ElementsAre(HasSubstr("no hook")));
+  EXPECT_THAT(sampling.answer("web").problem, HasSubstr("no hook"));
+  kernel.runs_nowhere = false;
+  messages.clear();
+  load(100 + BlameSampling::kPause_s);
+  EXPECT_TRUE(sampling.counts());
+}
+
+TEST_F(BlameSamplingTest, TheHookComesAfterThatOfSamplingAsLongAsThereIsOne) {
+  sampling.ask("web", 100);
+  after_switch = 7;
+  load(100);
+  EXPECT_EQ(kernel.after, 7);
+  after_switch = -1;
+  follow(101);
+  EXPECT_EQ(kernel.after, -1);
 }
 
 TEST_F(BlameSamplingTest, AQuestionIsAboutTheServicesWorkloads) {

@@ -41,6 +41,7 @@ struct FakeCounts : ebpf::Counts {
   model::Result<void> follow_cpus() override { return {}; }
   const model::CgroupReading* find(std::uint64_t) const override { return nullptr; }
   int events_fd() const override { return -1; }
+  int after_switch() const override { return 7; }
   Events take_events() override { return {}; }
   ebpf::Cost cost() const override { return {}; }
   const std::vector<ebpf::FigureWay>& ways() const override { return all; }

@@ -45,6 +45,8 @@ StatusReport busy_daemon() {
   status.best_effort_domains = {{0, {.cpus = {0, 1, 4, 5}, .cores = 2}}, {3, {.cpus = {}, .cores = 0}}};
   status.undo_records = 4;
   status.held = {2, 3, 1};
+  status.interrupts = InterruptsReport{
+      .off = {2, 3}, .moved = 12, .refused = 3, .others = 1, .irqbalance = "told", .problem = {}};
   status.stragglers = 3;
   status.relocations = 1;
   status.oversell.emplace();
@@ -128,6 +130,10 @@ TEST(Metrics, CountWorkloadsByClassAndNameCapabilities) {
   std::map<std::string, double> held;
   for (const auto& sample : families.at("berth_held_limits").samples)
     held[sample.labels.at("cause")] = sample.value;
+  std::map<std::string, double> interrupts;
+  for (const auto& sample : families.at("berth_interrupts").samples)
+    interrupts[sample.labels.at("place")] = sample.value;
+  EXPECT_EQ(interrupts, (std::map<std::string, double>{{"moved", 12}, {"refused", 3}, {"others", 1}}));
   EXPECT_EQ(held,
             (std::map<std::string, double>{{"extended", 2}, {"lent", 3}, {"preempted", 1}, {"lifted", 0}}));
   std::map<std::string, double> decisions;
