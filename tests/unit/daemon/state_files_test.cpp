@@ -8,6 +8,8 @@
 #include "daemon/observe/past_demand.h"
 #include "daemon/observe/past_usage.h"
 #include "daemon/observe/used_shares.h"
+#include "model/json.h"
+#include "model/snapshot.h"
 #include "os/sqlite.h"
 #include "tests/temporary_directory.h"
 

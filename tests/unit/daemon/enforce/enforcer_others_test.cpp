@@ -19,7 +19,7 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-constexpr const char* kRules = R"(
+constexpr const char* kOwning = R"(
 [safety]
 repin_cooldown = "1s"
 [interference]
@@ -42,7 +42,7 @@ constexpr const char* kUsers = "user.slice";
 class EnforcerOthersTest : public test::EnforcerFixture {
  protected:
   EnforcerOthersTest() {
-    node.configure(kRules);
+    node.configure(kOwning);
     for (const char* path : {kWeb, kCron, "system.slice/dbus.service", "init.scope", "user.slice/session"})
       node.add_group(path);
   }

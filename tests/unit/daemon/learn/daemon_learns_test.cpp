@@ -193,7 +193,7 @@ TEST_F(DaemonLearns, ProgressThatFallsIsSaidIfTheJournalMayHaveIt) {
             asked = workload == "web/a";
             return may_announce;
           },
-          true, {});
+          true);
       return asked;
     }));
     return testing::internal::GetCapturedStderr();
