@@ -60,9 +60,9 @@ std::string changed_by_another(const CpuSet& now, const HostRecord& record) {
 // `previous` until its answer shows that `written` is in force. Since 1.9.1 it may ban hot CPUs, too.
 bool was_in_force(const HostRecord& record) { return !record.previous; }
 
-// That irqbalance is to be told `cpus`, while it bans `now`. Whatever berth may have banned is in `previous`.
-void change(HostRecord& record, const CpuSet& cpus, const CpuSet& now) {
-  record.previous = (now | set_of(record.written)).to_string();
+// That irqbalance is to be told `cpus`. Whatever berth may have banned until then is in `previous`.
+void change(HostRecord& record, const CpuSet& cpus) {
+  record.previous = (set_of(record.previous).value_or(CpuSet()) | set_of(record.written)).to_string();
   record.written = cpus.to_string();
 }
 
@@ -180,7 +180,7 @@ bool InterruptWriter::restore_irqbalance(HostRecord record, std::chrono::millise
   told_ = socket;
   // Until it follows, its answer is still berth's ban, which nobody may take for its own. After an error, the
   // next restore tells it again.
-  change(record, original, now);
+  change(record, original);
   (void)journal_.record(std::span(&record, 1));
   return false;
 }
@@ -268,7 +268,7 @@ model::Result<InterruptWriter::Ban> InterruptWriter::ban(const CpuSet& cpus,
   for (const CpuSet& list : {wanted, original}) {
     if (const auto said = os::Irqbalance::can_say(list); !said) return model::fail(said.error());
   }
-  change(record, wanted, banned);
+  change(record, wanted);
   told_.clear();
   if (const auto noted = journal_.record(std::span(&record, 1)); !noted) return model::fail(noted.error());
   if (const auto told = irqbalance_.ban(socket, wanted, patience); !told) return model::fail(told.error());

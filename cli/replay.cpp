@@ -235,25 +235,22 @@ Action declare_replay(const Options& options) {
       .type_name("FILE");
   declare_policy_options(options, arguments->policies);
   const auto compare =
-      options
-          .option("--compare", arguments->compare, "Decide with the settings of this file too, and compare")
+      options.option("--compare", arguments->compare, "Compare with the settings of this file")
           .type_name("FILE");
   const auto report =
       options.option("--report", arguments->report, "Write a page with plots, HTML that needs no network")
           .type_name("FILE");
-  const auto measured = options
-                            .option("--measured", arguments->measured,
-                                    "Show this output of trial --json or blame --json in the page, too")
-                            .type_name("FILE")
-                            .one_value()
-                            .needs(report);
+  const auto measured =
+      options.option("--measured", arguments->measured, "Put this output of trial or blame --json in it")
+          .type_name("FILE")
+          .one_value()
+          .needs(report);
   const auto most = options.option("-n", arguments->most, "Show so many decisions, the first ones")
                         .type_name("NUMBER")
                         .from_to(1, 1'000'000)
                         .show_default();
   options
-      .option("--observations", arguments->observations,
-              "Write the trace's observations for profile fit in place of decisions, - for standard output")
+      .option("--observations", arguments->observations, "Write observations for profile fit, - for stdout")
       .type_name("FILE")
       .excludes(compare)
       .excludes(report)

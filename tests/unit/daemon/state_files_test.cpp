@@ -223,8 +223,8 @@ TEST_F(StateFiles, UndoJournal) {
   }
   EXPECT_EQ(dump(directory.path() / "undo.db"),
             (std::vector<std::string>{
-                "boot(id)", "'b007'", "sqlite_sequence(name seq)", "'undo' 5",
-                "undo(seq path cgroup_id attribute owner unit original note written previous)",
+                "boot(id)", "'b007'", "host(name original written previous)", "sqlite_sequence(name seq)",
+                "'undo' 5", "undo(seq path cgroup_id attribute owner unit original note written previous)",
                 "1 'web/a' -1 'cpuset.cpus' 'systemd' 'web.service' '' 'setting \n' '2-3' NULL",
                 "2 'batch/x' 7 'cpu.max' 'direct' '' 'max 100000' '' '50000 100000' '60000 100000'",
                 "3 'batch/x' 7 'memory.high' 'direct' '' 'max' '' '4096' NULL",
