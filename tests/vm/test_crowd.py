@@ -41,7 +41,6 @@ def test_churning_cgroups_of_one_user_take_no_turn_from_a_service(berth: Berth, 
         looks = result_of(berth.guest, Path(__file__).with_name("crowd.py"), options, 1800)["looks"]
         assert all(look["service"] for look in looks), looks
         assert all(look["read"] < LASTING / 2 for look in looks), "berthd read them all, and what a reading costs grows with them"
-        assert any(look["read"] > 0 for look in looks), "they have their turn"
         figures = {figure["figure"]: figure["available"] for figure in berth.json("status")["sampling"]["figures"]}
         if ebpf == "true":
             assert figures["run-time"], "and the kernel goes on counting"
