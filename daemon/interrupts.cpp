@@ -59,6 +59,7 @@ struct Interrupts::Look {
   const CpuSet& owned;
   const CpuSet& online;
   double now = 0;
+  bool replugged = false;  // drivers may have spread their interrupts over the vCPUs that are online now
   std::vector<cgroup::InterruptWriter::Move> moves{};
   std::vector<int> back{};         // none of their vCPUs is owned any more
   std::vector<int> foreign{};      // another program changed them since
@@ -78,7 +79,10 @@ std::vector<LogEntry> Interrupts::follow(const CpuSet& owned, const CpuSet& of_o
     return entries;
   }
   if (owned != owned_) forget_numbers();
-  Look look{.owned = owned, .online = online, .now = now};
+  // A driver may do so after the vCPU is online already, so the next look takes it for that, too.
+  const bool replugs = looked_at_ && online != online_;
+  Look look{
+      .owned = owned, .online = online, .now = now, .replugged = std::exchange(replugs_, replugs) || replugs};
   report_ = {};
   report_.off = owned;
   // First, so that it moves none back.
@@ -132,7 +136,8 @@ void Interrupts::look_at(int number, Look& look, const CpuSet& of_others, const 
     }
     // A driver that resets its device makes its interrupts anew, often with the same numbers.
     const bool as_new = *now == held->original || now.value() == look.of_new;
-    if (!as_new || !renewed_.insert(number).second) {
+    const bool by_driver = look.replugged || (as_new && renewed_.insert(number).second);
+    if (!by_driver) {
       look.foreign.push_back(number);
       if (now->intersects(look.owned)) ++report_.others;
       return;
@@ -209,6 +214,7 @@ void Interrupts::tell_irqbalance(const CpuSet& owned, double now, std::vector<Lo
 std::vector<LogEntry> Interrupts::put_back(double now) {
   report_ = {};
   looked_at_.reset();
+  replugs_ = false;
   again_ = false;
   banned_ = {};
   forget_numbers();

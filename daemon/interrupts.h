@@ -51,6 +51,7 @@ class Interrupts {
   model::CpuSet owned_;
   model::CpuSet online_;
   std::optional<double> looked_at_;
+  bool replugs_ = false;   // the online vCPUs had changed at the last look
   bool again_ = false;     // irqbalance is to be asked at the next tick
   bool balanced_ = false;  // it ran when it was asked
   model::CpuSet banned_;   // that it was last told

@@ -202,6 +202,25 @@ TEST_F(DaemonInterrupts, OneThatItsDriverMadeAgainIsMovedAgainOnce) {
   EXPECT_EQ(files.cpus(25), "0-5");
 }
 
+TEST_F(DaemonInterrupts, OnesThatTheirDriverSpreadsAtAHotplugAreMovedAgain) {
+  files.put(24, "0-7");
+  files.put(25, "0-7");
+  run();
+  node.set_online(7);
+  files.put(24, "0-6");
+  tick();
+  EXPECT_EQ(cpus(24), set("0-6") - owned());
+  files.put(25, "0-6");
+  look();
+  EXPECT_EQ(cpus(25), set("0-6") - owned()) << "its driver was later";
+  files.put(25, "0-5");
+  look();
+  EXPECT_EQ(files.cpus(25), "0-5") << "another program wants it so";
+  EXPECT_EQ(report()["others"], 1);
+  daemon->stop();
+  EXPECT_EQ(files.cpus(24), "0-6");
+}
+
 TEST_F(DaemonInterrupts, OneOfAnotherProgramIsMovedAgainOnceTheOwnersChange) {
   files.put(24, "0-7");
   run();
