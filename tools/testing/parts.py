@@ -157,7 +157,6 @@ READ_BY_GUEST_TESTS = {
     "test_progress.py": ("docs/examples/progress/*",),
     "test_spark.py": ("tests/spark/fake_driver.py",),
     "test_spark_cluster.py": ("tests/spark/*",),
-    "test_trial_demo.py": ("tools/demonstration/*",),
 }
 
 
