@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,13 +24,16 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def run_inside(name: str, options: argparse.Namespace, words: list[object], topology: Topology = TWO_SOCKETS) -> int:
-    """The program's exit status. `name`: of its directory here."""
+def run_inside(
+    name: str, options: argparse.Namespace, words: Sequence[object], topology: Topology = TWO_SOCKETS, also: Sequence[Path] = ()
+) -> int:
+    """The program's exit status. `name`: of its directory here. `also`: directories that it finds beside itself."""
     place = f"/root/bench-{name}"
     try:
         with Guest.boot(f"bench-{name}-{os.getpid()}", topology=topology, variant=options.variant) as guest:
             guest.install(options.staging)
-            guest.push(HERE / name / "inside", f"{place}/inside")
+            for path in (HERE / name / "inside", *also):
+                guest.push(path, f"{place}/{path.name}")
             return guest.stream([f"{place}/inside", *map(str, words)])
     except GuestError as error:
         print(f"run: {error}", file=sys.stderr)
