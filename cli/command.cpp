@@ -171,7 +171,12 @@ int run(int argc, const char* const* argv, std::ostream& out, std::ostream& err)
   }
   std::ostringstream shown;
   const auto asked = line.parse(argc, argv, shown, err);
-  if (!asked) return complain(err, asked.error().exit, asked.error().message + " (see berthctl --help)");
+  if (!asked) {
+    const char* word = first_word(argc, argv);
+    return complain(err, asked.error().exit,
+                    fmt::format("{} (see berthctl {}{}--help)", asked.error().message, word ? word : "",
+                                word ? " " : ""));
+  }
   const bool paged = !no_pager && (!*asked || commands()[**asked].paged) && pager_is_wanted();
   try {
     Outcome<void> outcome;

@@ -31,7 +31,7 @@ std::vector<std::string> kinds() {
     list.emplace_back(row.set);
     if (list.back() != row.give_back) list.emplace_back(row.give_back);
   }
-  for (const char* other : {"evict", "advertise", "admit", "restore", "leaf", "foreign"})
+  for (const char* other : {"evict", "advertise", "admit", "restore", "leaf", "foreign", "interrupts"})
     list.emplace_back(other);
   return list;
 }

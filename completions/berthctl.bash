@@ -48,7 +48,7 @@ _berthctl() {
     local word=${_berthctl_line[-1]} previous=${_berthctl_line[-2]}
     local commands="status list top topology snapshot metrics profile plan explain blame log watch record replay rank backtest serve mode set admit evict progress restore suggest check-config reload trial"
     local policies="interference straggler eviction oversell placement quota"
-    local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign"
+    local kinds="pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign interrupts"
     local global="--help --version --json --no-pager"
     local command="" position=0 i
     COMPREPLY=()

@@ -84,7 +84,7 @@ complete -c berthctl -n '__berthctl_command rank admit' -l request -r -F -d 'The
 complete -c berthctl -n '__berthctl_command log explain' -l since -x -a 'today yesterday 1h 10min' -d 'Not older than this'
 complete -c berthctl -n '__berthctl_command log watch' -l workload -x -a '(__berthctl_workloads)' -d 'Of this workload'
 complete -c berthctl -n '__berthctl_command log explain watch' -l policy -x -a 'interference straggler eviction oversell placement quota operator foreign-writer' -d 'Of this policy'
-complete -c berthctl -n '__berthctl_command log explain watch' -l kind -x -a 'pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign' -d 'Of this kind'
+complete -c berthctl -n '__berthctl_command log explain watch' -l kind -x -a 'pin unpin set-cpu-quota set-memory-high set-memory-nodes set-cpu-priority set-cpu-burst evict advertise admit restore leaf foreign interrupts' -d 'Of this kind'
 complete -c berthctl -n '__berthctl_command watch' -s n -x -d 'End after so many'
 complete -c berthctl -n '__berthctl_command log' -s n -x -d 'How many, newest first'
 complete -c berthctl -n '__berthctl_command admit' -l hold -x -d 'How long its place is kept'

@@ -30,8 +30,7 @@ bool any_owns_vcpus(const Settings& settings) {
 }
 
 constexpr std::string_view kNoOwner =
-    "by this file no service owns vCPUs, and nothing else needs it (isolation of [interference] and of "
-    "rules)";
+    "by this file no service owns vCPUs; set isolation in a rule or in [interference], or leave it out";
 
 // What keys need to have an effect: the setting, and whether the settings have it.
 struct Need {
@@ -47,7 +46,7 @@ const std::vector<Need>& needs() {
       {"",
        any_owns_vcpus,
        {"interference.search", "interference.window_step", "interference.be_avoid_siblings",
-        "interference.interrupts"}},
+        "interference.interrupts", "interference.others"}},
       {"interference.search = \"optimal\"",
        [](const Settings& s) { return s.policies.interference.search == Search::optimal; },
        {"interference.budget"}},
@@ -133,8 +132,11 @@ std::vector<std::string> without_effect(const Settings& settings) {
   for (const WorkloadRule& rule : settings.rules) {
     const auto [idle, of] = idle_members(rule, settings);
     if (idle.empty()) continue;
-    found.push_back(fmt::format("{}: {} {} no effect on {}; leave that out, or change the class", rule.origin,
-                                model::joined(idle, ", "), idle.size() == 1 ? "has" : "have", of));
+    const bool of_class =
+        rule.ignored || rule.workload_class == WorkloadClass::best_effort || rule.priority.value_or(-1) >= 0;
+    found.push_back(fmt::format("{}: {} {} no effect on {}; leave that out, or {}", rule.origin,
+                                model::joined(idle, ", "), idle.size() == 1 ? "has" : "have", of,
+                                of_class ? "change the class" : "set isolation"));
   }
   return found;
 }

@@ -121,9 +121,10 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
                 workload, pinned ? model::CpuSet() : workload->told_cpus);
     } else {
       unplaceable.push_back(
-          {workload->id, fmt::format("declares no vcpus (it uses {:.3g} cores on average); a "
-                                     "pin needs their number",
-                                     mean_cores(*workload))});
+          {workload->id,
+           fmt::format("declares no vcpus, which a pin needs (it uses {:.3g} cores on average); give "
+                       "its rule vcpus, or the unit a CPU quota",
+                       mean_cores(*workload))});
     }
   }
   for (const model::PendingWorkload& pending : snapshot.pending) {
@@ -133,7 +134,8 @@ Queue make_queue(const model::Snapshot& snapshot, const InterferenceSettings& se
       if (bin != bins.end() && !bin->second.rejection.empty())
         unplaceable.push_back({pending.id, bin->second.rejection});
     } else if (!pending.vcpus) {
-      unplaceable.push_back({pending.id, "declares no vcpus; a pin needs their number"});
+      unplaceable.push_back(
+          {pending.id, "declares no vcpus, which a pin needs; give it vcpus, or a CPU quota"});
     } else if (bin != bins.end() && !bin->second.rejection.empty()) {
       unplaceable.push_back({pending.id, bin->second.rejection});
     } else {

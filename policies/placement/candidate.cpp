@@ -153,7 +153,7 @@ std::string describe_lack(const Host& on, const Candidate& candidate, const mode
     case Lack::closed:
       return on.closed();
     case Lack::vcpus_declared:
-      return "declares no vcpus; a pin needs their number";
+      return "declares no vcpus, which a pin needs; give it vcpus, or a CPU quota";
     case Lack::cpu: {
       const double free = std::max(0.0, on.free_cores(bin, request.workload_class));
       return fmt::format("asks {}; {:.3g} of {:.4g} are free{}",

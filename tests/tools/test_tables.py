@@ -63,7 +63,7 @@ def test_each_module_has_guest_tests_and_each_of_them_is_there() -> None:
 def test_an_edited_guest_test_runs_as_a_whole_file_in_place_of_what_the_table_names_of_it(monkeypatch: pytest.MonkeyPatch, asked: list[str]) -> None:
     # One that no module names, and one that some do.
     whole = ["tests/vm/test_boot.py", "tests/vm/test_pinning.py"]
-    monkeypatch.setattr(Tree, "installed", lambda _: Inputs())
+    monkeypatch.setattr(Tree, "installed", lambda _, **_options: Inputs())
     monkeypatch.setattr(Tree, "edited", lambda *_: whole)
     found = guests.tests(Tree(ROOT))
     assert [name for name in found if name.split("::")[0] in whole] == whole

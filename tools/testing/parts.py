@@ -159,20 +159,25 @@ READ_BY_GUEST_TESTS = {
     "test_spark_cluster.py": ("tests/spark/*",),
 }
 
+# These read manual pages or completions as they are installed.
+READ_PAGES = ("test_docs.py", "test_package.py", "test_service.py")
+
 
 def guest_tests(tree: Tree) -> dict[str, Inputs]:
     """By file, from the root."""
+    pages = tree.installed()
     common = (
-        tree.installed()
+        tree.installed(pages=False)
         | tree.built("tests/host/test-host-limits")
         | tree.files("tests/vm/*", "!tests/vm/test_*", "!tests/vm/demo", "tests/load/*", "tests/clusterlib/*", *HARNESS)
         | tree.packages("build", "test", "spark", "package")
         | settings()
     )
-    return {
-        name: common | tree.files(name, *READ_BY_GUEST_TESTS.get(Path(name).name, ()))
-        for name in tree.matching("tests/vm/test_*.py")
-    }
+
+    def own(path: Path) -> Inputs:
+        return tree.files(str(path), *READ_BY_GUEST_TESTS.get(path.name, ())) | (pages if path.name in READ_PAGES else Inputs())
+
+    return {name: common | own(Path(name)) for name in tree.matching("tests/vm/test_*.py")}
 
 
 # Systems on this machine

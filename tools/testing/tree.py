@@ -19,6 +19,7 @@ from pathlib import Path
 
 # Directories of the build directory that other builds and the tests make.
 NO_OBJECTS = ("package", "staging", "test", "demo-logs")
+PAGES = re.compile(r"/share/(man|bash-completion|zsh|fish)/")
 STATUS = "${Package}\t${Version}\t${db:Status-Status}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
 
 
@@ -180,11 +181,13 @@ class Tree:
         """What meson wrote of the build: "tests" or "targets"."""
         return json.loads((self.build / "meson-info" / f"intro-{what}.json").read_text())
 
-    def installed(self) -> Inputs:
-        """All that `meson install` installs: the programs, and the files of the checkout."""
+    def installed(self, *, pages: bool = True) -> Inputs:
+        """All that `meson install` installs: the programs, and the files of the checkout. Without `pages`: but manual pages and completions."""
         targets, others = [], []
         known = {name for target in self.described("targets") for name in map(self.target_of, target["filename"])}
-        for path in json.loads((self.build / "meson-info/intro-installed.json").read_text()):
+        for path, place in json.loads((self.build / "meson-info/intro-installed.json").read_text()).items():
+            if not pages and PAGES.search(place):
+                continue
             name = self.target_of(path)
             if name in known:
                 targets.append(name)

@@ -50,7 +50,8 @@ TEST(WithoutEffect, AKeyAboutOwnedVcpusIsNamedWhereTheFileMakesNoOwner) {
   const std::string rule = "[[workload]]\nmatch = \"a\"\nisolation = \"vcpus\"\n";
   const std::vector<std::string> keys{"interference.search = \"optimal\"", "interference.window_step = 4",
                                       "interference.be_avoid_siblings = true",
-                                      "interference.interrupts = \"move\""};
+                                      "interference.interrupts = \"move\"",
+                                      "interference.others = \"confine\""};
   for (const std::string& key : keys) {
     EXPECT_THAT(idle(key + "\n"), ElementsAre(StartsWith(key + ": by this file no service owns vCPUs")));
     EXPECT_THAT(idle(key + "\ninterference.isolation = \"cores\"\n"), IsEmpty()) << key;

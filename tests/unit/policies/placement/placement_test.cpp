@@ -607,7 +607,7 @@ TEST(Placement, PendingWorkWithoutVcpusSaysSo) {
   host.pending = {request(1)};
   host.pending[0].vcpus.reset();
   EXPECT_EQ(why_not(propose_places(host, {}).findings.pending.at("new"), "a/0"),
-            "declares no vcpus; a pin needs their number");
+            "declares no vcpus, which a pin needs; give it vcpus, or a CPU quota");
 }
 
 }  // namespace berth::policies
