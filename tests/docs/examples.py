@@ -95,8 +95,6 @@ EXAMPLES: dict[str, Example] = {
     "berthctl mode enforce": Run(shows=(r"enforce",)),
     "berthctl log": Run(shows=(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  applied   ", r"\bd-[0-9a-f]{12}: ")),
     "berthctl watch": Run(shows=(r"the mode is enforce now", r"now runs on vCPUs "), nudge=FLIP),
-    "berthctl blame nginx": Left("needs eBPF; tests/vm/test_blame.py does it"),
-    "berthctl trial --a a.toml --b b.toml --for 1h": Left("takes the mode from the other commands; tests/vm/test_trial.py does it"),
     "berthctl explain d-0123456789ab": Run(shows=(r"^Decision d-[0-9a-f]{12}",)),
     "berthctl record --for 1h -o hour.zst": Run(before=FRESH, shows=(r"^\d+ ticks? in hour\.zst",)),
     "berthctl replay hour.zst --config /etc/berth/berth.toml --compare new.toml": Run(

@@ -218,7 +218,7 @@ TEST(Window, LiftsThePinOfAnInstanceThatDeclaresNoVcpusAnyMore) {
   const InterferenceProposal proposal = propose_pins(snapshot, {});
   EXPECT_THAT(pins(proposal.actions), ElementsAre("a="));
   EXPECT_THAT(unplaceable(proposal),
-              ElementsAre(testing::StartsWith(
+              ElementsAre(::testing::StartsWith(
                   "a: declares no vcpus, which a pin needs (it uses 1.25 cores on average)")));
 }
 
