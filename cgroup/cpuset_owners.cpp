@@ -56,9 +56,9 @@ bool is_roots(int directory, const char* file, int tree) {
 
 bool is_pod_container(const CpusetGroup& group) { return group.container && group.qos.has_value(); }
 
-// A set of all vCPUs restricts nothing.
-bool is_pinned(const CpusetGroup& group, const CpuSet& online) {
-  return group.container && !(group.cpus & online).empty() && !online.is_subset_of(group.cpus);
+// A set of all vCPUs restricts nothing. `open`: online, and no partition's, as write_value() gives them back.
+bool is_pinned(const CpusetGroup& group, const CpuSet& open) {
+  return group.container && !(group.cpus & open).empty() && !open.is_subset_of(group.cpus);
 }
 
 // vCPUs that more than one container of a pod may use: those of the shared pool.
@@ -126,6 +126,10 @@ std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const 
                                   const CpuSet& online, const std::optional<ExclusiveOfKubelet>& kubelet) {
   std::map<std::string, OwnedCpus> owners;
   const CpuSet shared = shared_by_pods(groups);
+  CpuSet open = online;
+  for (const CpusetGroup& group : groups) {
+    if (group.partition) open -= cpus_of_partition(group);
+  }
   for (const CpusetGroup& group : groups) {
     OwnedCpus owned{.owner = group.path, .cpus = {}, .how = OwnedHow::partition};
     if (group.partition) {
@@ -133,7 +137,7 @@ std::vector<OwnedCpus> owned_cpus(const std::vector<CpusetGroup>& groups, const 
     } else if (!group.exclusive.empty()) {
       owned.how = OwnedHow::exclusive;
       owned.cpus = group.exclusive_effective.empty() ? group.exclusive : group.exclusive_effective;
-    } else if (is_pinned(group, online)) {
+    } else if (is_pinned(group, open)) {
       owned.how = group.qos ? OwnedHow::kubelet : OwnedHow::runtime;
       if (!group.qos || is_exclusive_of_kubelet(group, shared, kubelet)) owned.cpus = group.cpus;
     }

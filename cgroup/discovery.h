@@ -152,6 +152,8 @@ class Discovery {
     std::function<std::optional<std::string>(const std::string& path)> spared;
     // The same of one whose parts may be.
     std::function<std::optional<std::string>(const std::string& path)> limited;
+    // That of this process, which is never confined.
+    std::string own = {};
     // Whether it is listed without processes as well.
     std::function<bool(const std::string& path, std::uint64_t id)> held;
   };

@@ -41,8 +41,12 @@ std::optional<std::string> Tree::why_spared(const Node& node, const OtherSearch&
 // root can make cgroups beside it.
 bool Tree::must_be_divided(Node& node, bool named_by_root, OtherSearch& search) {
   const bool trusted = named_by_root && is_trusted(node);
-  if (node.verdict)
-    return named_by_root || node.verdict->workload_class == model::WorkloadClass::latency_sensitive;
+  if (node.verdict) {
+    // An empty cgroup of a user is no service, whatever its name.
+    return named_by_root ||
+           (node.populated && node.verdict->workload_class == model::WorkloadClass::latency_sensitive);
+  }
+  if (!named_by_root && node.path() == search.about.own) return true;
   if (node.ignored_by || node.of_the_system) return true;  // no name of a user makes it that
   if (named_by_root) {
     if (auto why = why_spared(node, search)) {

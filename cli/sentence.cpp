@@ -186,8 +186,9 @@ std::string leaf(const Entry& entry) {
 
 std::string interrupts(const Entry& entry) {
   if (entry.attribute == "irqbalance") {
-    return entry.result == "applied" ? fmt::format("irqbalance bans vCPUs {}, too", entry.new_value)
-                                     : "irqbalance has its own banned CPUs again";
+    if (entry.result == "left") return "irqbalance's banned CPUs stay as they are";
+    return entry.result == "applied" ? fmt::format("irqbalance is told to ban vCPUs {}, too", entry.new_value)
+                                     : "irqbalance is told its own banned CPUs again";
   }
   if (entry.result == "applied") return fmt::format("interrupts {} leave owned vCPUs", entry.new_value);
   if (entry.result == "restored") return fmt::format("interrupts {} are back", entry.new_value);

@@ -132,9 +132,14 @@ bool changes(const LimitChange& limit, double min_change) {
   return difference > 0 && (goes_back(limit) || difference >= min_change * limit.present);
 }
 
-bool worth_doing(const model::Action& action, const model::Workload* workload, double min_change) {
-  if (const auto* cpus = action.sets<model::CpuSet>(); cpus != nullptr && cpus->empty()) return false;
-  if (workload == nullptr) return true;
+bool worth_doing(const model::Snapshot& snapshot, const model::Action& action,
+                 const model::Workload* workload, double min_change) {
+  const auto* cpus = action.sets<model::CpuSet>();
+  if (cpus != nullptr && cpus->empty()) return false;
+  if (workload == nullptr) {
+    const model::OtherGroup* other = cpus != nullptr ? find_other(snapshot, *action.workload()) : nullptr;
+    return other == nullptr || other->held != *cpus;
+  }
   if (const auto limit = limit_change(action, *workload)) return changes(*limit, min_change);
   const auto attribute = action.attribute();
   if (!attribute || *attribute == model::Attribute::cpu_idle) return true;  // a group's
@@ -245,7 +250,7 @@ std::vector<model::Action> arbitrate(const model::Snapshot& snapshot, std::vecto
     if (workload != nullptr) limit_rise(*workload, cores, settings.safety.be_quota_rise, action);
   }
   std::erase_if(actions, [&](const model::Action& action) {
-    return !worth_doing(action, workloads.find(action), settings.safety.min_change);
+    return !worth_doing(snapshot, action, workloads.find(action), settings.safety.min_change);
   });
   if (memory_follows) follow_pins(snapshot, settings.placement, actions);
   actions = order_actions(workloads, std::move(actions));

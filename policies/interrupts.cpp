@@ -37,7 +37,11 @@ CpuSet owned_by_instances(const model::Plan& plan, const model::Snapshot& snapsh
   CpuSet owned;
   if (!plan.findings.interference) return owned;
   for (const auto& [id, instance] : plan.findings.interference->instances) {
-    if (find_workload(snapshot, id) != nullptr) owned |= instance.cpus;
+    const model::Workload* workload = find_workload(snapshot, id);
+    if (workload == nullptr) continue;
+    owned |= instance.cpus;
+    // Where it is until it has moved.
+    if (!instance.cpus.empty() && !workload->shares) owned |= workload->cpus;
   }
   return owned;
 }

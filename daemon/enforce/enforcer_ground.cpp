@@ -170,7 +170,7 @@ bool Enforcer::confine_ground(cgroup::FoundWorkload& ground, const CpuSet& cpus,
   if (!set) {
     entry.result = "failed";
     entry.error = set.error().message();
-    const bool for_good = set.error().kind() != ErrorKind::transient;
+    const bool for_good = set.error().kind() != ErrorKind::transient && !withheld_by_other(path, cpus);
     if (for_good || worth_saying(++attempts_[{path, Attribute::cpus}])) entries.push_back(std::move(entry));
     return !for_good;
   }

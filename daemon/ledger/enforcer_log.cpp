@@ -49,7 +49,11 @@ std::vector<LogEntry> entries_of(const cgroup::InterruptsBack& back, double now,
   if (back.irqbalance) entries.emplace_back(irqbalance_entry(now, mode, "restored")).reason = reason;
   for (const auto& left : back.left) {
     LogEntry& entry = add({}, "left");
-    entry.new_value = left.name;
+    if (left.name == "irqbalance") {
+      entry.attribute = left.name;
+    } else {
+      entry.new_value = left.name.substr(left.name.rfind(' ') + 1);
+    }
     entry.error = left.reason;
   }
   if (back.problem) add({}, "failed").error = *back.problem;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "daemon/observe/other_groups.h"
 
+#include "cgroup/processes.h"
 #include "model/path.h"
 #include "os/proc_files.h"
 
@@ -8,6 +9,8 @@
 #include <array>
 #include <cmath>
 #include <set>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
@@ -27,6 +30,36 @@ bool has_content(const cgroup::Cgroup& group, const char* file, std::string_view
 // Whether a cpulist restricts anything. `open`: all vCPUs that it could give.
 bool restricts(const model::CpuSet& cpus, const model::CpuSet& open) {
   return !cpus.empty() && !open.is_subset_of(cpus);
+}
+
+// A unit that restarts has berth's value in its new group.
+bool is_berths(const HeldValues& pins, const std::string& path, std::uint64_t id,
+               const cgroup::Value& value) {
+  const Held* pin = find_held(pins, path);
+  return pin != nullptr && (pin->cgroup_id == id || pin->value == value);
+}
+
+// Whether a thread of the group has only vCPUs of these, by its own affinity.
+bool has_thread_on(const cgroup::Cgroup& group, const model::CpuSet& cpus,
+                   const std::filesystem::path& proc_root) {
+  constexpr std::size_t kMostThreads = 4096;
+  constexpr std::size_t kMostBytes = 8192;
+  std::size_t seen = 0;
+  for (const pid_t pid : cgroup::pids_below(group, proc_root)) {
+    std::error_code error;
+    for (const auto& thread :
+         std::filesystem::directory_iterator(proc_root / std::to_string(pid) / "task", error)) {
+      if (++seen > kMostThreads) return false;
+      constexpr std::string_view kField = "\nCpus_allowed_list:\t";
+      const std::string status = os::read_start(thread.path() / "status", kMostBytes);
+      const std::size_t field = status.find(kField);
+      if (field == std::string::npos) continue;
+      const std::size_t begin = field + kField.size();
+      const auto allowed = model::CpuSet::parse(status.substr(begin, status.find('\n', begin) - begin));
+      if (allowed && !allowed->empty() && allowed->is_subset_of(cpus)) return true;
+    }
+  }
+  return false;
 }
 
 std::string set_by_owner(const model::CpuSet& cpus) {
@@ -54,9 +87,8 @@ std::optional<std::string> OtherGroups::why_spared(const std::string& path) cons
 std::optional<std::string> OtherGroups::why_limited(const std::string& path, const HeldValues& pins) const {
   const auto cgroup = cgroup::Cgroup::open(cgroup_root_, path);
   if (!cgroup || !(*cgroup)->is_roots("cpuset.cpus")) return std::nullopt;
-  if (const Held* pin = find_held(pins, path); pin != nullptr && pin->cgroup_id == (*cgroup)->id())
-    return std::nullopt;
   const auto value = cgroup::read_value(**cgroup, Attribute::cpus);
+  if (value && is_berths(pins, path, (*cgroup)->id(), *value)) return std::nullopt;
   const auto* cpus = value ? std::get_if<model::CpuSet>(&*value) : nullptr;
   if (cpus != nullptr && restricts(*cpus, open_)) return set_by_owner(*cpus);
   return std::nullopt;
@@ -92,10 +124,15 @@ void OtherGroups::search(cgroup::Discovery& discovery, const Circumstances& now)
   auto found = discovery.other_groups(
       {.spared = [this](const std::string& path) { return why_spared(path); },
        .limited = [this, &now](const std::string& path) { return why_limited(path, now.pins); },
+       .own = *own_path_,
        .held = held},
       kMost, more_);
   // To watch cgroups may have changed the version.
   version_ = discovery.groups_version();
+  model::CpuSet isolated;
+  for (const model::OwnedCpus& it : now.owned) {
+    if (it.how == model::OwnedHow::isolated) isolated |= it.cpus;
+  }
   Groups groups;
   for (auto& [path, other] : found) {
     Group group{.target = std::move(other.target), .left_alone = std::move(other.left_alone)};
@@ -111,6 +148,8 @@ void OtherGroups::search(cgroup::Discovery& discovery, const Circumstances& now)
       group.left_alone = "its owner made it a cpuset partition, or gave it exclusive vCPUs";
     if (group.left_alone.empty() && group.target.ground.user && !cgroup.is_roots("cpuset.cpus"))
       group.left_alone = "its user may write its cpuset.cpus";
+    if (group.left_alone.empty() && !isolated.empty() && has_thread_on(cgroup, isolated, proc_root_))
+      group.left_alone = "its threads run on vCPUs that the kernel isolates";
     read_one(group);
     groups.emplace(path, std::move(group));
   }
@@ -145,7 +184,9 @@ std::vector<model::OtherGroup> OtherGroups::shown(const HeldValues& pins, const 
   allowed.begin_pass();  // its last one was about other vCPUs
   for (const auto& [path, group] : groups_) {
     const Held* pin = find_held(pins, path);
-    if (pin != nullptr && pin->cgroup_id != group.target.cgroup->id()) pin = nullptr;
+    if (pin != nullptr &&
+        !is_berths(pins, path, group.target.cgroup->id(), group.cpus.value_or(pin->original)))
+      pin = nullptr;
     if (pin == nullptr && path.ends_with(".service") && std::abs(now - group.since) < kYoung_s) continue;
     model::OtherGroup& shown = others.emplace_back();
     shown.id = path;
