@@ -67,6 +67,13 @@ TEST(CpusetOwners, AGroupThatListsExclusiveVcpusOwnsThoseOfNoPartitionBelow) {
                           OwnedCpus{"kubepods.slice/a.scope", cpus("8-9"), OwnedHow::partition}));
 }
 
+// As berth puts it back where an empty cpulist is refused.
+TEST(CpusetOwners, AContainerOnAllVcpusButAPartitionsOwnsNone) {
+  const CpusetGroup partition{.path = "rt.slice", .exclusive_effective = cpus("8-11"), .partition = true};
+  const CpusetGroup container{.path = "system.slice/docker-a.scope", .container = true, .cpus = cpus("0-7")};
+  EXPECT_THAT(owned({partition, container}), ::testing::SizeIs(1));
+}
+
 TEST(CpusetOwners, AnInvalidPartitionIsNone) {
   EXPECT_TRUE(is_valid_partition("root\n"));
   EXPECT_TRUE(is_valid_partition("isolated"));

@@ -162,8 +162,10 @@ TEST_F(OthersTest, NoNameOfAUserKeepsItsOutermostGroupFromBeingConfined) {
   give_to_user("user.slice/user");
   start({best_effort("user.slice/user/*-be"), ignored("**/*-ig"), service("user.slice/user/web")});
   EXPECT_EQ(others(), (Others{{"user.slice", ""}}));
+  tree.make("user.slice/user/web", false);
+  EXPECT_EQ(others(), (Others{{"user.slice", ""}})) << "nothing runs there";
   // The word of root is that: it named the service in the user's part.
-  tree.make("user.slice/user/web");
+  tree.write("user.slice/user/web", "cgroup.events", "populated 1\n");
   EXPECT_EQ(others(), Others()) << "and what the user named beside it is not confined";
   tree.make("user.slice/session");
   EXPECT_EQ(others(), (Others{{"user.slice/session", ""}}));

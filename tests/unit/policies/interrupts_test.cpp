@@ -63,6 +63,10 @@ TEST(Interrupts, OnlyPlacesOfRunningInstancesCount) {
   plan.findings.interference->instances["web"].cpus = cpus("2-3");
   plan.findings.interference->instances["pending"].cpus = cpus("4-5");
   EXPECT_EQ(owned_by_instances(plan, snapshot), cpus("2-3"));
+  snapshot.workloads.front().cpus = cpus("6-7");
+  EXPECT_EQ(owned_by_instances(plan, snapshot), cpus("2-3,6-7")) << "it is there until it has moved";
+  snapshot.workloads.front().shares = true;
+  EXPECT_EQ(owned_by_instances(plan, snapshot), cpus("2-3")) << "that was its home";
 }
 
 struct Case {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -289,6 +291,32 @@ TEST_F(EnforcerOthersTest, AGroupThatIsMadeAnewIsConfinedAgain) {
   tick();
   node.restart_group("user.slice");
   tick_until([&] { return node.cpus(kUsers) == rest(); });
+}
+
+TEST_F(EnforcerOthersTest, AUnitThatRestartsStaysConfined) {
+  start_others();
+  tick();
+  const std::string before = node.cpus(kCron);
+  ASSERT_EQ(before, rest());
+  node.restart_group(kCron, before);  // as systemd makes it
+  for (int i = 0; i < 3; ++i) {
+    tick();
+    EXPECT_EQ(node.cpus(kCron), before);
+    EXPECT_EQ(confined(), (Paths{kCron, kUsers}));
+  }
+  EXPECT_EQ(count("restored"), 0U);
+}
+
+TEST_F(EnforcerOthersTest, WhatRunsOnIsolatedVcpusStaysThere) {
+  node.host().write("devices/system/cpu/isolated", "7\n");
+  node.put(kCron, "cgroup.procs", "31");
+  const auto thread = node.proc() / "31/task/32";
+  std::filesystem::create_directories(thread);
+  std::ofstream(thread / "status") << "Name:\tpoll\nCpus_allowed_list:\t7\nMems_allowed_list:\t0\n";
+  start_others();
+  tick();
+  EXPECT_EQ(confined(), (Paths{kUsers}));
+  EXPECT_EQ(node.cpus(kCron), "");
 }
 
 TEST_F(EnforcerOthersTest, WithoutAnOwnerNobodyLooks) {
