@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
@@ -291,20 +290,6 @@ TEST_F(EnforcerOthersTest, AGroupThatIsMadeAnewIsConfinedAgain) {
   tick();
   node.restart_group("user.slice");
   tick_until([&] { return node.cpus(kUsers) == rest(); });
-}
-
-TEST_F(EnforcerOthersTest, AUnitThatRestartsStaysConfined) {
-  start_others();
-  tick();
-  const std::string before = node.cpus(kCron);
-  ASSERT_EQ(before, rest());
-  node.restart_group(kCron, before);  // as systemd makes it
-  for (int i = 0; i < 3; ++i) {
-    tick();
-    EXPECT_EQ(node.cpus(kCron), before);
-    EXPECT_EQ(confined(), (Paths{kCron, kUsers}));
-  }
-  EXPECT_EQ(count("restored"), 0U);
 }
 
 TEST_F(EnforcerOthersTest, WhatRunsOnIsolatedVcpusStaysThere) {
