@@ -54,7 +54,9 @@ def wait_vcpus(berth: Berth, low: int, high: int) -> None:
 
 
 def test_a_service_that_uses_all_its_vcpus_gets_more_and_gives_them_back(berth: Berth) -> None:
-    start(berth, 2 * DECLARED)
+    # A service that is measured above what it declares gets no pin.
+    start(berth, 1)
+    work_with(berth, 2 * DECLARED)
     # Twice as many as it declares are the most.
     wait_vcpus(berth, DECLARED + 1, 2 * DECLARED)
     wait_finding(berth, "vcpus")
