@@ -133,7 +133,7 @@ model::Result<std::optional<Irqbalance::State>> Irqbalance::ask(std::chrono::mil
 model::Result<void> Irqbalance::ban(const std::string& socket, const model::CpuSet& banned,
                                     std::chrono::milliseconds patience) {
   // An empty list makes irqbalance 1.9.2 crash.
-  if (const auto said = can_say(banned); !said) return said;
+  if (auto said = can_say(banned); !said) return said;
   // With the zero at the end, which irqbalance 1.6 needs.
   const std::string words =
       fmt::format("settings cpus {}{}", banned.empty() ? "NULL" : banned.to_string(), '\0');

@@ -78,8 +78,11 @@ void fold_node(const Node& node, const std::string& path, std::size_t most, Blam
   }
   for (const auto& [kind, ms] : node.own) folded[{kind, name}] += ms;
   std::vector<std::pair<std::string, const Node*>> below;
-  for (const auto& [component, child] : node.below)
-    below.emplace_back(path.empty() ? component : path + "/" + component, &child);
+  for (const auto& [component, child] : node.below) {
+    std::string place = path;
+    if (!place.empty()) place += '/';
+    below.emplace_back(place += component, &child);
+  }
   if (node.names > most) {
     std::stable_sort(below.begin(), below.end(),
                      [](const auto& a, const auto& b) { return a.second->ms > b.second->ms; });
