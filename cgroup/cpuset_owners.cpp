@@ -110,7 +110,9 @@ CpuSet partitions_beside(const Cgroup& cgroup, const CpuSet& online) {
   CpuSet taken;
   const auto names = os::subdirectories((*above)->fd(), kMostBeside);
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    const std::string path = parent.empty() ? name : parent + '/' + name;
+    std::string path = parent;
+    if (!path.empty()) path += '/';
+    path += name;
     if (path == cgroup.path()) continue;
     const auto beside = Cgroup::open(cgroup.root(), path);
     if (!beside) continue;
