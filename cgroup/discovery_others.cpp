@@ -14,13 +14,14 @@ struct Tree::OtherSearch {
   const Discovery::AboutOthers& about;
   std::size_t most;
   bool pods;  // berth manages them
+  const Node* own;
   std::map<std::string, OtherGroup> groups = {};
   std::size_t more = 0;
 };
 
 std::map<std::string, OtherGroup> Tree::other_groups(const Discovery::AboutOthers& about, std::size_t most,
                                                      std::size_t& more) {
-  OtherSearch search{.about = about, .most = most, .pods = judge_pods(rules_)};
+  OtherSearch search{.about = about, .most = most, .pods = judge_pods(rules_), .own = find(about.own)};
   std::vector<Node*> whole;
   for (const auto& [name, child] : root_.children) {
     if (!must_be_divided(*child, true, search)) whole.push_back(child.get());
@@ -46,7 +47,7 @@ bool Tree::must_be_divided(Node& node, bool named_by_root, OtherSearch& search) 
     return named_by_root ||
            (node.populated && node.verdict->workload_class == model::WorkloadClass::latency_sensitive);
   }
-  if (!named_by_root && node.path() == search.about.own) return true;
+  if (!named_by_root && &node == search.own) return true;
   if (node.ignored_by || node.of_the_system) return true;  // no name of a user makes it that
   if (named_by_root) {
     if (auto why = why_spared(node, search)) {

@@ -56,8 +56,9 @@ std::string changed_by_another(const CpuSet& now, const HostRecord& record) {
       now.to_string(), record.written, record.original);
 }
 
-// irqbalance follows an order at its next scan, and until then tells what it did before; so its record has a
-// `previous` until its answer shows that `written` is in force. Since 1.9.1 it may ban hot CPUs, too.
+// irqbalance follows an order at its next scan. Until then, it answers with its former banned CPUs. Its
+// record has a `previous` until the answer shows that `written` is in force. Since 1.9.1 it may ban hot CPUs,
+// too.
 bool was_in_force(const HostRecord& record) { return !record.previous; }
 
 // That irqbalance is to be told `cpus`. Whatever berth may have banned until then is in `previous`.
@@ -167,7 +168,7 @@ bool InterruptWriter::restore_irqbalance(HostRecord record, std::chrono::millise
   const auto state = irqbalance_.ask(patience);
   if (!state && record.is_undone()) return false;
   if (!state) return leave(state.error().message(), true);
-  if (!*state || (*state)->socket != socket) return true;  // it has ended, and so has what it was told
+  if (!*state || (*state)->socket != socket) return true;  // it has ended, and has banned none since
   const CpuSet& now = (*state)->banned;
   if (record.is_undone()) return has_followed(record, now);
   const CpuSet original = set_of(record.original);
@@ -203,7 +204,7 @@ InterruptsBack InterruptWriter::restore(std::span<const int> numbers) {
 }
 
 InterruptsBack InterruptWriter::restore_all(std::chrono::milliseconds patience) {
-  // irqbalance first: what it does from now on, it does with all vCPUs.
+  // irqbalance comes first, so that it places interrupts on all vCPUs from then on.
   InterruptsBack told;
   std::vector<std::string> served;
   const auto records = journal_.host();  // it changes below

@@ -102,9 +102,9 @@ class InterruptWriter {
   os::Interrupts interrupts_;
   os::Irqbalance irqbalance_;
   std::filesystem::path sys_root_;
-  // Sockets of the irqbalance that was told what is recorded, and of the one that another program told
-  // something else since.
+  // The socket of the irqbalance that berth told what is recorded.
   std::string told_;
+  // The socket of one that another program told something else since.
   std::string foreign_;
   bool patient_ = false;
 };

@@ -81,9 +81,14 @@ const std::vector<Need>& needs() {
   return all;
 }
 
-// The members that the rule's class makes idle, and why.
-std::pair<std::vector<std::string_view>, std::string_view> idle_members(const WorkloadRule& rule,
-                                                                        const Settings& settings) {
+// The members of a rule that have no effect, on what, and what to do in place of leaving them out.
+struct Idle {
+  std::vector<std::string_view> members;
+  std::string_view of;
+  std::string_view instead = "change the class";
+};
+
+Idle idle_members(const WorkloadRule& rule, const Settings& settings) {
   std::vector<std::string_view> idle;
   const auto add = [&idle](bool given, std::string_view member) {
     if (given) idle.push_back(member);
@@ -99,20 +104,20 @@ std::pair<std::vector<std::string_view>, std::string_view> idle_members(const Wo
     add(rule.force.has_value(), "force");
     add(rule.deadline_s.has_value(), "deadline");
     add(rule.progress_file.has_value(), "progress");
-    return {idle, "a cgroup that is ignored"};
+    return {.members = idle, .of = "a cgroup that is ignored"};
   }
   if (rule.workload_class == WorkloadClass::best_effort) {
     add(rule.isolation.has_value(), "isolation");
     add(rule.force.has_value(), "force");
     add(rule.deadline_s.has_value(), "deadline");
-    return {idle, "best-effort work"};
+    return {.members = idle, .of = "best-effort work"};
   }
   if (rule.workload_class == WorkloadClass::latency_sensitive) {
     add(rule.priority.value_or(-1) >= 0, "priority");
-    if (!idle.empty()) return {idle, "latency-sensitive work"};
+    if (!idle.empty()) return {.members = idle, .of = "latency-sensitive work"};
     add(rule.force.value_or(false) && !owns_vcpus(rule, settings), "force");
   }
-  return {idle, "a service that owns no vCPUs (isolation)"};
+  return {.members = idle, .of = "a service that owns no vCPUs", .instead = "set isolation"};
 }
 
 }  // namespace
@@ -130,13 +135,10 @@ std::vector<std::string> without_effect(const Settings& settings) {
     }
   }
   for (const WorkloadRule& rule : settings.rules) {
-    const auto [idle, of] = idle_members(rule, settings);
+    const auto [idle, of, instead] = idle_members(rule, settings);
     if (idle.empty()) continue;
-    const bool of_class =
-        rule.ignored || rule.workload_class == WorkloadClass::best_effort || rule.priority.value_or(-1) >= 0;
     found.push_back(fmt::format("{}: {} {} no effect on {}; leave that out, or {}", rule.origin,
-                                model::joined(idle, ", "), idle.size() == 1 ? "has" : "have", of,
-                                of_class ? "change the class" : "set isolation"));
+                                model::joined(idle, ", "), idle.size() == 1 ? "has" : "have", of, instead));
   }
   return found;
 }

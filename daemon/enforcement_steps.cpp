@@ -5,6 +5,7 @@
 #include "os/clock.h"
 #include "policies/decision_id.h"
 #include "policies/interrupts.h"
+#include "policies/vcpus/pool.h"
 
 #include <utility>
 #include <variant>
@@ -95,9 +96,7 @@ std::vector<LogEntry> Enforcement::apply(const model::Plan& plan, Enforcer::Exte
 std::vector<LogEntry> Enforcement::move_interrupts(const model::Plan& plan, double now) {
   const model::Snapshot& snapshot = observer_.snapshot();
   const auto owned = moves_interrupts() ? policies::owned_by_instances(plan, snapshot) : model::CpuSet();
-  model::CpuSet of_others;
-  for (const model::OwnedCpus& other : snapshot.owned_cpus) of_others |= other.cpus;
-  return interrupts_->follow(owned, of_others, snapshot.topology, now);
+  return interrupts_->follow(owned, policies::of_any_owner(snapshot.owned_cpus), snapshot.topology, now);
 }
 
 std::vector<LogEntry> Enforcement::divide(double now) {

@@ -18,14 +18,6 @@ namespace {
 using model::CpuSet;
 using model::ErrorKind;
 
-CpuSet online_of(const model::Topology& topology) {
-  CpuSet online;
-  for (const model::Cpu& cpu : topology.cpus()) {
-    if (cpu.online) online.insert(cpu.cpu);
-  }
-  return online;
-}
-
 LogEntry entry_for(double now, const std::vector<int>& numbers, const char* result, std::string reason) {
   LogEntry entry = interrupts_entry(now, kEnforce, numbers, result);
   entry.policy = "interference";
@@ -72,7 +64,7 @@ std::vector<LogEntry> Interrupts::follow(const CpuSet& owned, const CpuSet& of_o
                                          const model::Topology& topology, double now) {
   if (owned.empty()) return put_back(now);
   told_ = false;
-  const CpuSet online = online_of(topology);
+  const CpuSet online = policies::online_of(topology);
   if (!is_due(owned, online, now)) {
     std::vector<LogEntry> entries;
     if (again_) tell_irqbalance(owned, now, entries);
@@ -201,7 +193,7 @@ void Interrupts::tell_irqbalance(const CpuSet& owned, double now, std::vector<Lo
     return;
   }
   again_ = *ban == Ban::pending;
-  // What it placed, it places no more.
+  // An irqbalance that has ended places no interrupt any more.
   if (std::exchange(balanced_, *ban != Ban::absent) && !balanced_) others_.clear();
   const CpuSet told = again_ || *ban == Ban::told ? owned : CpuSet();
   if (std::exchange(banned_, told) == told || told.empty()) return;

@@ -10,14 +10,6 @@ namespace {
 
 using model::CpuSet;
 
-CpuSet online_of(const model::Topology& topology) {
-  CpuSet online;
-  for (const model::Cpu& cpu : topology.cpus()) {
-    if (cpu.online) online.insert(cpu.cpu);
-  }
-  return online;
-}
-
 // All vCPUs whose number `of` (NUMA node, socket) is that of one of `cpus`.
 CpuSet around(const CpuSet& cpus, const model::Topology& topology, int model::Cpu::*of) {
   std::set<int> numbers;
@@ -32,6 +24,14 @@ CpuSet around(const CpuSet& cpus, const model::Topology& topology, int model::Cp
 }
 
 }  // namespace
+
+CpuSet online_of(const model::Topology& topology) {
+  CpuSet online;
+  for (const model::Cpu& cpu : topology.cpus()) {
+    if (cpu.online) online.insert(cpu.cpu);
+  }
+  return online;
+}
 
 CpuSet owned_by_instances(const model::Plan& plan, const model::Snapshot& snapshot) {
   CpuSet owned;

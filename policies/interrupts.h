@@ -10,7 +10,10 @@
 
 namespace berth::policies {
 
-// The vCPUs that the plan gives to running instances as their own.
+// All online vCPUs, whether berth may give them out or not.
+model::CpuSet online_of(const model::Topology& topology);
+
+// The vCPUs that the plan gives to running instances as their own, and those where one is until it has moved.
 model::CpuSet owned_by_instances(const model::Plan& plan, const model::Snapshot& snapshot);
 
 // The vCPUs for an interrupt that may now be delivered to `cpus`, without the `owned` ones. If all others are

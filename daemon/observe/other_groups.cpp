@@ -9,7 +9,6 @@
 #include <array>
 #include <cmath>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -43,19 +42,14 @@ bool is_berths(const HeldValues& pins, const std::string& path, std::uint64_t id
 bool has_thread_on(const cgroup::Cgroup& group, const model::CpuSet& cpus,
                    const std::filesystem::path& proc_root) {
   constexpr std::size_t kMostThreads = 4096;
-  constexpr std::size_t kMostBytes = 8192;
   std::size_t seen = 0;
   for (const pid_t pid : cgroup::pids_below(group, proc_root)) {
     std::error_code error;
     for (const auto& thread :
          std::filesystem::directory_iterator(proc_root / std::to_string(pid) / "task", error)) {
       if (++seen > kMostThreads) return false;
-      constexpr std::string_view kField = "\nCpus_allowed_list:\t";
-      const std::string status = os::read_start(thread.path() / "status", kMostBytes);
-      const std::size_t field = status.find(kField);
-      if (field == std::string::npos) continue;
-      const std::size_t begin = field + kField.size();
-      const auto allowed = model::CpuSet::parse(status.substr(begin, status.find('\n', begin) - begin));
+      const auto field = os::status_field(thread.path(), "Cpus_allowed_list");
+      const auto allowed = model::CpuSet::parse(field.value_or(""));
       if (allowed && !allowed->empty() && allowed->is_subset_of(cpus)) return true;
     }
   }

@@ -2,6 +2,7 @@
 #include "policies/interference/others.h"
 
 #include "model/path.h"
+#include "policies/vcpus/pool.h"
 
 #include <algorithm>
 #include <optional>
@@ -20,12 +21,7 @@ using model::OtherGroup;
 // The vCPUs of partitions are no other cgroup's, and a cpuset with isolated ones would bring work onto them.
 // Those of containers may have other work on them, and stay as they are.
 CpuSet open_to_others(const model::Snapshot& snapshot) {
-  CpuSet open = snapshot.topology.usable();
-  for (const model::OwnedCpus& owned : snapshot.owned_cpus) {
-    const bool of_container = owned.how == model::OwnedHow::kubelet || owned.how == model::OwnedHow::runtime;
-    if (of_container) open |= owned.cpus;
-  }
-  return open;
+  return snapshot.topology.usable() | open_to_all(snapshot.owned_cpus);
 }
 
 bool has_workload(const model::Snapshot& snapshot, const OtherGroup& group) {

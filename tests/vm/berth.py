@@ -123,9 +123,9 @@ def cpus_of(cpulist: str) -> set[int]:
 READ_CPUSET = "cpus=; { read cpus < /sys/fs/cgroup/system.slice/$unit/cpuset.cpus; } 2>/dev/null || true"
 
 
-def unrestricted_as_unset(cpulist: str) -> str:
+def unrestricted_as_unset(cpulist: str, every: str = ALL_CPUS) -> str:
     """The kernel does not let a cpulist be cleared under running tasks (ENOSPC); all vCPUs is what clearing amounts to."""
-    return "" if cpulist == ALL_CPUS else cpulist
+    return "" if cpulist == every else cpulist
 
 
 def run_command(unit: str, command: str, *properties: str) -> str:
@@ -309,13 +309,16 @@ class Berth:
         )
         self.guest.poll(each + "true", 30, what=f"pins of {list(former)}")
 
+    def every_cpu(self) -> str:
+        return f"0-{self.guest.topology.cpus - 1}"
+
     def attributes(self) -> dict[str, str]:
         """Every attribute of every cgroup of the host, by path; services that come and go by themselves are left out."""
         names = " -o ".join(f"-name {name}" for name in ATTRIBUTES)
         lines = self.guest.run(f"cd /sys/fs/cgroup && find . \\( {names} \\) -exec grep -H '' {{}} + | sort").stdout
         found = dict(line.split(":", 1) for line in lines.splitlines())
         return {
-            path: unrestricted_as_unset(value) if path.endswith("/cpuset.cpus") else value
+            path: unrestricted_as_unset(value, self.every_cpu()) if path.endswith("/cpuset.cpus") else value
             for path, value in found.items()
             if not any(f"/{unit}/" in path for unit in END_BY_THEMSELVES)
         }

@@ -7,6 +7,7 @@ import pytest
 
 from berth import LIGHT, RULES, Berth, cpus_of, unrestricted_as_unset
 from test_owned_cpus import group
+from test_restore import assert_as_before
 
 LS, PLAIN, INNER = "berth-test-ls1.service", "berth-test-plain.service", "berth-test-inner.service"
 SLICE = "berthtest.slice"
@@ -29,21 +30,12 @@ def berth(sampling_berth: Berth) -> Iterator[Berth]:
 def cpuset(berth: Berth, path: str, name: str = "cpuset.cpus") -> str:
     """Empty where the group is unrestricted, or lacks the controller."""
     value = berth.guest.run(f"cat /sys/fs/cgroup/{path}/{name} 2>/dev/null || true").stdout.strip()
-    return "" if value == every(berth) else unrestricted_as_unset(value)
-
-
-def every(berth: Berth) -> str:
-    return f"0-{berth.guest.topology.cpus - 1}"
+    return unrestricted_as_unset(value, berth.every_cpu())
 
 
 def rest(berth: Berth) -> set[int]:
     """The vCPUs that the service does not own."""
-    return cpus_of(every(berth)) - cpus_of(cpuset(berth, f"system.slice/{LS}"))
-
-
-def attributes(berth: Berth) -> dict[str, str]:
-    all_cpus = every(berth)
-    return {path: "" if path.endswith("/cpuset.cpus") and value == all_cpus else value for path, value in berth.attributes().items()}
+    return cpus_of(berth.every_cpu()) - cpus_of(cpuset(berth, f"system.slice/{LS}"))
 
 
 def wait_confined(berth: Berth, *paths: str) -> None:
@@ -54,13 +46,10 @@ def wait_confined(berth: Berth, *paths: str) -> None:
 
 
 def wait_as_before(berth: Berth, before: dict[str, str]) -> None:
-    def changed() -> dict[str, tuple[str, str | None]]:
-        after = attributes(berth)
-        return {
-            path: (value, after.get(path)) for path, value in before.items() if "/berthd.service/" not in path and after.get(path, "") != value
-        }
-
-    berth.guest.poll(lambda: not changed(), 90, what=lambda: f"every attribute to be as before, but for {changed()}")
+    """With no drop-in left of any unit."""
+    assert_as_before(berth, before)
+    find = "find /run/systemd/system.control /run/systemd/transient -name '*AllowedCPUs*' 2>/dev/null || true"
+    berth.guest.poll(lambda: not berth.guest.run(find).stdout, 60, what=lambda: f"no drop-in: {berth.guest.run(find).stdout}")
 
 
 def ran_on(berth: Berth, unit: str) -> set[int]:
@@ -88,7 +77,7 @@ def test_it_runs_nowhere_on_owned_vcpus_and_what_must_not_be_confined_is_not(ber
 
 
 def test_all_is_as_before_after_a_stop_a_kill_and_the_end_of_the_service(berth: Berth) -> None:
-    before = attributes(berth)
+    before = berth.attributes()
     berth.start("enforce", CONFINE)
     wait_confined(berth, f"system.slice/{PLAIN}", SLICE)
     berth.stop()

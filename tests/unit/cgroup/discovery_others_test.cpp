@@ -171,8 +171,8 @@ TEST_F(OthersTest, NoNameOfAUserKeepsItsOutermostGroupFromBeingConfined) {
   EXPECT_EQ(others(), (Others{{"user.slice/session", ""}}));
 }
 
-// A tree of cgroups. A name's end says what it is: "be" and "ls" are workloads, "ig" is ignored, "sp" spared,
-// and "un" matched by nothing.
+// A tree of cgroups. The end of a name gives its kind: "be" and "ls" are workloads, "ig" is ignored, "sp" is
+// spared, and no rule matches "un".
 struct AnyCgroup {
   bool populated = false;
   bool of_user = false;

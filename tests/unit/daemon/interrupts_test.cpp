@@ -121,7 +121,7 @@ TEST_F(DaemonInterrupts, AreBackAfterAKill) {
   files.put(24, "0-7");
   run();
   const auto moved = files.cpus(24);
-  // All that a killed daemon leaves: its journal, and what is in force.
+  // A killed daemon leaves its journal, and the masks in force.
   const auto copy = node.runtime_dir().parent_path() / "killed";
   std::filesystem::copy(node.runtime_dir(), copy, std::filesystem::copy_options::recursive);
   daemon->stop();

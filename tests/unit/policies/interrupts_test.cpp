@@ -121,7 +121,7 @@ RC_GTEST_PROP(InterruptsProperty, NoneIsLostAndNoneStaysOnAnOwnedVcpuThatItNeedN
   }
   RC_ASSERT(to->intersects(drawn.online));
   RC_ASSERT(!to->intersects(drawn.owned));
-  // What it may keep, it keeps, and it gets no more.
+  // It keeps all that it may keep, and gets no more.
   if (drawn.cpus.intersects(free)) RC_ASSERT(*to == drawn.cpus - drawn.owned);
 }
 
