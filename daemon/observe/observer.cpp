@@ -74,11 +74,11 @@ model::Result<std::unique_ptr<Observer>> Observer::start(const cgroup::Hierarchy
                                                          const std::filesystem::path& proc_root,
                                                          const std::filesystem::path& sys_root, int history) {
   std::unique_ptr<Observer> observer(new Observer(hierarchy, proc_root, sys_root, history));
+  observer->root_cpus_ = observer->allowed_.root_cpus();  // as in refresh_topology(), before the topology
   auto topology = topology::discover(sys_root, proc_root);
   if (!topology) return model::fail(topology.error().context("reading the host's topology"));
   observer->snapshot_.topology = std::move(*topology);
   observer->cpus_as_read_ = observer->snapshot_.topology.cpus();
-  observer->root_cpus_ = observer->allowed_.root_cpus();
   if (auto online = topology::read_online(sys_root)) observer->online_ = std::move(*online);
   observer->memory_nodes_online_ = topology::read_memory_nodes(sys_root);
 
@@ -155,9 +155,12 @@ void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std
   auto memory_nodes = topology::read_memory_nodes(sys_root_);
   const bool other_cpus = online && *online != online_;
   const bool other_memory = online && memory_nodes != memory_nodes_online_;
+  // The root's cpuset follows a hotplug a little later. If it is read before the topology, the next tick sees
+  // that it has followed since.
+  model::CpuSet root_cpus = allowed_.root_cpus();
   if (other_cpus || other_memory) {
     if (!take_topology(faults)) return;
-    root_cpus_ = allowed_.root_cpus();
+    root_cpus_ = std::move(root_cpus);
     if (other_cpus) {
       messages.push_back(
           fmt::format("online vCPUs are now {} (were {})", online->to_string(), online_.to_string()));
@@ -172,9 +175,9 @@ void Observer::refresh_topology(std::vector<std::string>& messages, std::set<std
                                      text(memory_nodes_online_)));
       memory_nodes_online_ = std::move(memory_nodes);
     }
-  } else if (const model::CpuSet cpus = allowed_.root_cpus(); cpus != root_cpus_) {
+  } else if (root_cpus != root_cpus_) {
     // Partitions take vCPUs from the root's cpuset, and give them back.
-    if (take_topology(faults)) root_cpus_ = cpus;
+    if (take_topology(faults)) root_cpus_ = std::move(root_cpus);
   }
 }
 

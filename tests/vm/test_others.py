@@ -42,7 +42,10 @@ def wait_confined(berth: Berth, *paths: str) -> None:
     def confined() -> bool:
         return all(cpus_of(cpuset(berth, path)) == rest(berth) for path in paths)
 
-    berth.guest.poll(lambda: cpuset(berth, f"system.slice/{LS}") != "" and confined(), 90, what=f"{paths} to be confined")
+    def seen() -> str:
+        return ", ".join(f"{path} {cpuset(berth, path)}" for path in (f"system.slice/{LS}", *paths))
+
+    berth.guest.poll(lambda: cpuset(berth, f"system.slice/{LS}") != "" and confined(), 90, what=lambda: f"others to be confined: {seen()}")
 
 
 def wait_as_before(berth: Berth, before: dict[str, str]) -> None:
